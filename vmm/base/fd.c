@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void fd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+int fd_take(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+
+int fd_read_full(int fd, void *buffer, size_t length)
+{
+	char *next = buffer;
+
+	while (length) {
+		ssize_t count = read(fd, next, length);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return -errno;
+		if (count == 0)
+			return -ENODATA;
+		next += count;
+		length -= (size_t)count;
+	}
+	return 0;
+}
+
+int fd_pread_full(int fd, void *buffer, size_t length, off_t offset)
+{
+	char *next = buffer;
+
+	while (length) {
+		ssize_t count = pread(fd, next, length, offset);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return -errno;
+		if (count == 0)
+			return -ENODATA;
+		next += count;
+		offset += count;
+		length -= (size_t)count;
+	}
+	return 0;
+}
+
+int fd_write_full(int fd, const void *buffer, size_t length)
+{
+	const char *next = buffer;
+
+	while (length) {
+		ssize_t count = write(fd, next, length);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return -errno;
+		next += count;
+		length -= (size_t)count;
+	}
+	return 0;
+}
+
+int fd_set_nonblocking(int fd, int nonblocking)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	flags = nonblocking ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+	return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int fd_create_event(void)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	return fd < 0 ? -errno : fd;
+}
+
+void fd_signal_event(int fd)
+{
+	const uint64_t one = 1;
+
+	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+unsigned long long fd_drain_event(int fd)
+{
+	uint64_t count;
+
+	while (read(fd, &count, sizeof(count)) < 0) {
+		if (errno != EINTR)
+			return 0;
+	}
+	return count;
+}
+
+int fd_create_socket_pair(int type, int pair[2])
+{
+	return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
+}
+
+int fd_parse(const char *text)
+{
+	char *end;
+	long number;
+
+	errno = 0;
+	number = strtol(text, &end, 10);
+	if (errno || end == text || *end || number < 0 || number > INT_MAX)
+		return -EINVAL;
+	if (fcntl((int)number, F_SETFD, FD_CLOEXEC) < 0)
+		return -errno;
+	return (int)number;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* File descriptors: always CLOEXEC, always one owner. */
+#ifndef MVAGENT_BASE_FD_H
+#define MVAGENT_BASE_FD_H
+
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* Closes *@fd if it is open and sets it to -1. */
+void fd_close(int *fd);
+
+/* Declares that the variable's descriptor is closed when it goes out of scope. */
+#define FD_CLEANUP __attribute__((cleanup(fd_close)))
+
+/* Takes the descriptor out of its owner: returns *@fd and sets it to -1. */
+int fd_take(int *fd);
+
+/* Reads or writes exactly @length bytes, through short transfers and EINTR.
+ * Returns 0, -errno, or -ENODATA when the file ended first. */
+int fd_read_full(int fd, void *buffer, size_t length);
+int fd_pread_full(int fd, void *buffer, size_t length, off_t offset);
+int fd_write_full(int fd, const void *buffer, size_t length);
+
+/* Sets or clears O_NONBLOCK. Returns 0 or -errno. */
+int fd_set_nonblocking(int fd, int nonblocking);
+
+/* An eventfd that is CLOEXEC and non-blocking (a blocking one hangs io_uring writes). fd or -errno.
+ */
+int fd_create_event(void);
+
+/* Adds one to an eventfd. A full counter means that it is signalled already. */
+void fd_signal_event(int fd);
+
+/* Empties an eventfd; returns the count it held, 0 when it held none. */
+unsigned long long fd_drain_event(int fd);
+
+/* A connected pair of CLOEXEC AF_UNIX sockets of @type (SOCK_STREAM or SOCK_SEQPACKET), optionally
+ * or-ed with SOCK_NONBLOCK. Returns 0 or -errno. */
+int fd_create_socket_pair(int type, int pair[2]);
+
+/* The number given as a command line argument as an open descriptor of this process; it is made
+ * CLOEXEC. Returns the fd or -EINVAL (no number) or -EBADF (not open). */
+int fd_parse(const char *text);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every count that the guest, a peer process or a user can influence has its bound here (invariant
+ * 8 of the design). Past a bound the guest gets an error; the host does not notice.
+ */
+#ifndef MVAGENT_BASE_LIMITS_H
+#define MVAGENT_BASE_LIMITS_H
+
+#include <assert.h>
+
+/* Guest memory: one region below the 32-bit hole, one above 4 GiB; QEMU as a front end has a few
+ * more. */
+#define LIMIT_MEMORY_REGIONS 16
+
+/* virtio: FUSE requests of 1 MiB need 256 data pages plus headers (fs/fuse/virtio_fs.c, 6.12). */
+#define LIMIT_QUEUE_SIZE     1024 /* entries of one virtqueue */
+#define LIMIT_CHAIN_SEGMENTS 300  /* descriptors in one chain, indirect ones included */
+#define LIMIT_DEVICE_QUEUES  8    /* virtqueues of one device */
+static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ring");
+
+/* Machine */
+#define LIMIT_VCPUS           16
+#define LIMIT_MEMORY_MIN_MIB  64
+#define LIMIT_MMIO_DEVICES    16   /* one 4 KiB register page and one GSI (5..23) each */
+#define LIMIT_COMMAND_LINE    2048 /* COMMAND_LINE_SIZE of x86 Linux */
+#define LIMIT_KERNEL_SEGMENTS 16   /* PT_LOAD program headers in a vmlinux */
+#define LIMIT_SHARES          8
+
+/* Guest console: what is kept for the report of a panic. */
+#define LIMIT_CONSOLE_BYTES 16384
+
+/* vsock */
+#define LIMIT_VSOCK_PORTS        16
+#define LIMIT_VSOCK_CONNECTIONS  64
+#define LIMIT_VSOCK_BUFFER_BYTES 262144 /* receive credit we grant for each connection */
+#define LIMIT_VSOCK_PACKET_BYTES 65536  /* VIRTIO_VSOCK_MAX_PKT_BUF_SIZE of Linux */
+
+/* Session messages between supervisor and init. A START message carries argv and environment, which
+ * the kernel itself bounds at ARG_MAX (a quarter of an 8 MiB stack) and MAX_ARG_STRLEN for each. */
+#define LIMIT_SESSION_MESSAGE_BYTES (4U << 20)
+#define LIMIT_SESSION_STRINGS       65536
+#define LIMIT_HOST_NAME_BYTES       64 /* __NEW_UTS_LEN */
+
+/* virtio-fs server */
+#define LIMIT_FS_INODES        1000000
+#define LIMIT_FS_HANDLES       65536
+#define LIMIT_FS_REQUEST_PAGES 256
+#define LIMIT_FS_IO_BYTES      (1U << 20)
+#define LIMIT_FS_NAME_BYTES    255
+#define LIMIT_FS_SYMLINK_BYTES 4095
+
+/* virtio-blk server */
+#define LIMIT_BLK_INFLIGHT 128
+
+#endif

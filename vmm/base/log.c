@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum log_level current_level = LOG_NORMAL;
+
+void log_set_level(enum log_level level)
+{
+	current_level = level;
+}
+
+/* One write(2) a line, so that lines of several processes do not mix. */
+static void log_line(const char *tail, const char *format, va_list arguments)
+{
+	char line[1024];
+	int length = snprintf(line, sizeof(line), "%s: ", program_invocation_short_name);
+
+	length += vsnprintf(line + length, sizeof(line) - (size_t)length, format, arguments);
+	if (length > (int)sizeof(line) - 256)
+		length = (int)sizeof(line) - 256;
+	length += snprintf(line + length, sizeof(line) - (size_t)length, "%s%s\n", tail ? ": " : "",
+			   tail ? tail : "");
+	if (write(STDERR_FILENO, line, (size_t)length) < 0)
+		return; /* nobody is left to tell */
+}
+
+void log_error(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	log_line(NULL, format, arguments);
+	va_end(arguments);
+}
+
+void log_warning(const char *format, ...)
+{
+	va_list arguments;
+
+	if (current_level == LOG_QUIET)
+		return;
+	va_start(arguments, format);
+	log_line(NULL, format, arguments);
+	va_end(arguments);
+}
+
+void log_info(const char *format, ...)
+{
+	va_list arguments;
+
+	if (current_level != LOG_VERBOSE)
+		return;
+	va_start(arguments, format);
+	log_line(NULL, format, arguments);
+	va_end(arguments);
+}
+
+int log_errno(int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	log_line(strerror(-error), format, arguments);
+	va_end(arguments);
+	return error;
+}
+
+noreturn void log_fatal(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	log_line(NULL, format, arguments);
+	va_end(arguments);
+	abort();
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the supervisor on the host and init in the guest say to each other. Both ends compile this
+ * file; neither trusts the other's bytes.
+ *
+ * The guest connects to the host (CID 2), one vsock connection a stream:
+ *   control   messages in both directions, as below
+ *   stdin     host to guest bytes (also what is typed, when there is a terminal)
+ *   stdout    guest to host bytes (all output, when there is a terminal)
+ *   stderr    guest to host bytes; not connected when there is a terminal
+ * End of file is a half-close of the stream; a reader that left is a closed stream.
+ *
+ * Order on control:
+ *   guest HELLO, host START, guest opens its streams, guest STARTED or FAILED,
+ *   then host WINDOW, SIGNAL, KILL at any time, at last guest EXITED, sent when all processes of
+ * the session are gone, all output was handed over, and every file system was synced.
+ */
+#ifndef MVAGENT_WIRE_SESSION_H
+#define MVAGENT_WIRE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vmm/base/limits.h"
+
+#define SESSION_VERSION 1U
+
+enum session_port {
+	SESSION_PORT_CONTROL = 1024,
+	SESSION_PORT_STDIN = 1025,
+	SESSION_PORT_STDOUT = 1026,
+	SESSION_PORT_STDERR = 1027,
+};
+
+enum session_type {
+	SESSION_HELLO = 1, /* guest: uint32 SESSION_VERSION */
+	SESSION_START,     /* host: struct session_start */
+	SESSION_STARTED,   /* guest: no payload; the command's execve succeeded */
+	SESSION_FAILED,    /* guest: struct session_failure; nothing of the command ran */
+	SESSION_EXITED,    /* guest: uint32, a wait(2) status */
+	SESSION_WINDOW,    /* host: uint32 rows << 16 | columns */
+	SESSION_SIGNAL,    /* host: uint32 signal number, to the command's process group */
+	SESSION_KILL,      /* host: no payload; SIGKILL to every process of the session */
+};
+
+/* Little endian on the wire, like everything below. */
+struct session_header {
+	uint32_t type;
+	uint32_t length; /* of the payload, at most LIMIT_SESSION_MESSAGE_BYTES */
+};
+
+enum session_stage {
+	SESSION_STAGE_ROOT = 1, /* mounting the root file system */
+	SESSION_STAGE_SHARE,    /* mounting a share */
+	SESSION_STAGE_SETUP,    /* user, host name, streams */
+	SESSION_STAGE_WORKDIR,  /* changing to the working directory */
+	SESSION_STAGE_EXEC,     /* starting the command: ENOENT is exit 127, any other 126 */
+};
+
+struct session_failure {
+	uint32_t stage;
+	uint32_t error;   /* a Linux errno */
+	const char *text; /* what was being done, at most 512 bytes */
+};
+
+struct session_share {
+	const char *tag;  /* of the virtio-fs device */
+	const char *path; /* absolute mount point in the guest */
+	uint32_t read_only;
+};
+
+#define SESSION_FLAG_TERMINAL 1U /* the command gets a pty */
+
+struct session_start {
+	uint32_t flags;
+	uint32_t uid; /* of the command */
+	uint32_t gid;
+	uint32_t rows; /* of the terminal, 1 to 65535, if there is one */
+	uint32_t columns;
+	const char *user; /* name that uid gets in the guest */
+	const char *home;
+	const char *host_name;
+	const char *directory; /* working directory */
+	uint32_t share_count;
+	const struct session_share *shares; /* mounted in this order */
+	uint32_t argument_count;            /* at least 1 */
+	const char *const *arguments;       /* NULL-terminated after decoding */
+	uint32_t variable_count;
+	const char *const
+		*variables; /* NAME=VALUE, the command's whole environment; NULL-terminated */
+};
+
+/* A message under way from a stream: fill .header by reading, then .payload. */
+struct session_message {
+	uint32_t type;
+	uint32_t length;
+	uint8_t *payload; /* length bytes, owned by the message */
+};
+
+/* Encodes header and payload into a fresh buffer that the caller frees. 0, -E2BIG when a bound
+ * would be broken (strings too many or too long in all), -ENOMEM. */
+int session_encode_start(const struct session_start *start, uint8_t **bytes, size_t *length);
+int session_encode_failure(const struct session_failure *failure, uint8_t **bytes, size_t *length);
+int session_encode_value(enum session_type type, uint32_t value, uint8_t **bytes, size_t *length);
+int session_encode_empty(enum session_type type, uint8_t **bytes, size_t *length);
+
+/* Decodes a payload. On success everything in the result points into one allocation that
+ * session_start_free frees (the payload itself may be freed at once). 0, -EPROTO for bytes that are
+ * not such a message (lengths, counts, embedded NULs, trailing bytes, missing arguments, relative
+ * paths), -ENOMEM. */
+int session_decode_start(const uint8_t *payload, size_t length, struct session_start **start);
+void session_start_free(struct session_start *start);
+
+/* @text gets a terminated copy, cut to its size. 0 or -EPROTO. */
+int session_decode_failure(const uint8_t *payload, size_t length, struct session_failure *failure,
+			   char text[513]);
+int session_decode_value(const uint8_t *payload, size_t length, uint32_t *value);
+
+/* Reads one message from a blocking stream. 1, 0 at end of file before a header, -EPROTO, -errno.
+ * The payload is the caller's to free. */
+int session_receive(int fd, struct session_message *message);
+
+#endif
