@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/guest_identity.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vmm/base/log.h"
+
+/* The agent's ids when root invokes mvagent: agents refuse to run unattended as root. */
+#define AGENT_ID   1000U
+#define AGENT_NAME "agent"
+
+/* A name that useradd would take and that can be a path component and a passwd field. */
+static int name_is_plain(const char *name)
+{
+	if (!islower((unsigned char)name[0]) && name[0] != '_')
+		return 0;
+	for (const char *c = name; *c; c++) {
+		if (!islower((unsigned char)*c) && !isdigit((unsigned char)*c) && !strchr("_-", *c))
+			return 0;
+	}
+	return strlen(name) <= 32;
+}
+
+static void identity_set_user(struct guest_identity *identity, int as_root)
+{
+	const struct passwd *entry = getuid() ? getpwuid(getuid()) : NULL;
+	const char *name = entry && name_is_plain(entry->pw_name) ? entry->pw_name : AGENT_NAME;
+
+	identity->agent_uid = getuid() ? getuid() : AGENT_ID;
+	identity->agent_gid = getuid() ? getgid() : AGENT_ID;
+	if (as_root) {
+		identity->uid = identity->gid = 0;
+		snprintf(identity->user, sizeof(identity->user), "root");
+		snprintf(identity->home, sizeof(identity->home), "/root");
+	} else {
+		identity->uid = identity->agent_uid;
+		identity->gid = identity->agent_gid;
+		snprintf(identity->user, sizeof(identity->user), "%s", name);
+		snprintf(identity->home, sizeof(identity->home), "/home/%s", name);
+	}
+}
+
+/* Sets or replaces a variable; takes over @text, NAME=VALUE. The array has room. */
+static void identity_put(struct guest_identity *identity, char *text)
+{
+	size_t name = strcspn(text, "=") + 1;
+
+	for (unsigned int i = 0; i < identity->variable_count; i++) {
+		if (strncmp(identity->variables[i], text, name) == 0) {
+			free(identity->variables[i]);
+			identity->variables[i] = text;
+			return;
+		}
+	}
+	identity->variables[identity->variable_count++] = text;
+}
+
+static int identity_format(struct guest_identity *identity, const char *name, const char *value)
+{
+	char *text;
+
+	if (asprintf(&text, "%s=%s", name, value) < 0)
+		return -ENOMEM;
+	identity_put(identity, text);
+	return 0;
+}
+
+/* TERM goes into paths and programs of the guest: only what a terminfo name looks like. */
+static const char *terminal_type(void)
+{
+	const char *type = getenv("TERM");
+
+	if (!type || !*type || strlen(type) > 64)
+		return "dumb";
+	for (const char *c = type; *c; c++) {
+		if (!isalnum((unsigned char)*c) && !strchr("-+._", *c))
+			return "dumb";
+	}
+	return type;
+}
+
+static int identity_set_variables(struct guest_identity *identity,
+				  const struct run_options *options, int terminal)
+{
+	int error;
+
+	/* The six or seven below, the user's, and a NULL. */
+	identity->variables = calloc(options->variable_count + 8, sizeof(char *));
+	if (!identity->variables)
+		return -ENOMEM;
+	error = identity_format(identity, "PATH",
+				"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	error = error ? error : identity_format(identity, "HOME", identity->home);
+	error = error ? error : identity_format(identity, "USER", identity->user);
+	error = error ? error : identity_format(identity, "LOGNAME", identity->user);
+	error = error ? error : identity_format(identity, "SHELL", "/bin/bash");
+	error = error ? error : identity_format(identity, "LANG", "C.UTF-8");
+	if (!error && terminal)
+		error = identity_format(identity, "TERM", terminal_type());
+	for (unsigned int i = 0; !error && i < options->variable_count; i++) {
+		const char *given = options->variables[i];
+		char *copy;
+
+		if (!strchr(given, '=')) {
+			error = identity_format(identity, given, getenv(given));
+			continue;
+		}
+		copy = strdup(given);
+		if (copy)
+			identity_put(identity, copy);
+		else
+			error = -ENOMEM;
+	}
+	return error;
+}
+
+int guest_identity_create(struct guest_identity *identity, const struct run_options *options,
+			  int terminal)
+{
+	int error;
+
+	*identity = (struct guest_identity){0};
+	identity_set_user(identity, options->as_root);
+	snprintf(identity->host_name, sizeof(identity->host_name), "mvagent");
+	error = identity_set_variables(identity, options, terminal);
+	if (error) {
+		guest_identity_destroy(identity);
+		return log_errno(error, "cannot build the command's environment");
+	}
+	return 0;
+}
+
+void guest_identity_destroy(struct guest_identity *identity)
+{
+	for (unsigned int i = 0; i < identity->variable_count; i++)
+		free(identity->variables[i]);
+	free(identity->variables);
+	identity->variables = NULL;
+	identity->variable_count = 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who the command is in the guest, and the environment it gets: built from nothing. */
+#ifndef MVAGENT_CLI_GUEST_IDENTITY_H
+#define MVAGENT_CLI_GUEST_IDENTITY_H
+
+#include <stdint.h>
+
+#include "vmm/cli/run_options.h"
+
+struct guest_identity {
+	uint32_t agent_uid; /* the agent's, whom the share's files belong to */
+	uint32_t agent_gid;
+	uint32_t uid; /* of the command: the agent's, or 0 */
+	uint32_t gid;
+	char user[33];
+	char home[64];
+	char host_name[LIMIT_HOST_NAME_BYTES + 1];
+	unsigned int variable_count;
+	char **variables; /* NAME=VALUE, NULL-terminated, each allocated */
+};
+
+/* Fills it from the options and the invoking user. @terminal: whether the command gets a terminal
+ * (then TERM is passed on). 0 or -errno with the sentence printed. */
+int guest_identity_create(struct guest_identity *identity, const struct run_options *options,
+			  int terminal);
+void guest_identity_destroy(struct guest_identity *identity);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mvagent: runs an untrusted coding agent in a virtual machine of its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vmm/base/log.h"
+#include "vmm/base/version.h"
+#include "vmm/cli/doctor.h"
+#include "vmm/cli/outcome.h"
+#include "vmm/cli/run.h"
+
+static const char usage[] =
+	"usage: mvagent COMMAND\n"
+	"  run [--share DIR] -- COMMAND...  run a command in a virtual machine of its own\n"
+	"  doctor                           check whether this machine can\n"
+	"  version                          print the version\n"
+	"'mvagent COMMAND --help' says more; 'man mvagent' says it all.\n";
+
+/* The three standard descriptors must be somebody's: a file opened later must not become one of
+ * them. */
+static int open_standard_descriptors(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static int version_command(int argc, char **argv)
+{
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		puts("usage: mvagent version\nPrints the version.");
+		return 0;
+	}
+	if (argc > 1) {
+		log_error("version: unexpected argument '%s'", argv[1]);
+		return EXIT_MVAGENT;
+	}
+	puts("mvagent " MVAGENT_VERSION);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (open_standard_descriptors() < 0)
+		return EXIT_MVAGENT;
+	if (argc < 2) {
+		fputs(usage, stderr);
+		return EXIT_MVAGENT;
+	}
+	if (strcmp(argv[1], "run") == 0)
+		return run_command(argc - 1, argv + 1);
+	if (strcmp(argv[1], "doctor") == 0)
+		return doctor_command(argc - 1, argv + 1);
+	if (strcmp(argv[1], "version") == 0 || strcmp(argv[1], "--version") == 0)
+		return version_command(argc - 1, argv + 1);
+	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+	    strcmp(argv[1], "-h") == 0) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	log_error("there is no command '%s'; see 'mvagent --help'", argv[1]);
+	return EXIT_MVAGENT;
+}

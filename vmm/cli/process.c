@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+
+void process_plan_init(struct process_plan *plan, const char *name, const char *path)
+{
+	*plan = (struct process_plan){.name = name};
+	process_plan_add(plan, "%s", path);
+}
+
+void process_plan_add(struct process_plan *plan, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	if (plan->argument_count == PROCESS_MAX_ARGUMENTS ||
+	    vasprintf(&text, format, arguments) < 0)
+		log_fatal("cannot build the command line of %s", plan->name);
+	va_end(arguments);
+	plan->arguments[plan->argument_count++] = text;
+}
+
+void process_plan_add_fd(struct process_plan *plan, const char *option, const char *prefix, int fd)
+{
+	if (plan->fd_count == PROCESS_MAX_FDS)
+		log_fatal("too many descriptors for %s", plan->name);
+	process_plan_add(plan, "%s", option);
+	process_plan_add(plan, "%s%d", prefix, fd);
+	plan->fds[plan->fd_count++] = fd;
+}
+
+/* In the child: everything is CLOEXEC but what the plan names. Reports a failure by its errno as
+ * exit status. */
+static void process_exec(const struct process_plan *plan, pid_t parent, int error_fd)
+{
+	sigset_t none;
+	int null, error;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	setpgid(0, 0);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		goto fail;
+	for (unsigned int i = 0; i < plan->fd_count; i++) {
+		if (fcntl(plan->fds[i], F_SETFD, 0) < 0)
+			goto fail;
+	}
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		goto fail;
+	if (getppid() != parent)
+		_exit(1); /* the parent died before the line above */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		goto fail;
+	/* Nothing of the user's environment: these programs read none. */
+	execve(plan->arguments[0], plan->arguments, (char *[]){NULL});
+fail:
+	error = errno;
+	fd_write_full(error_fd, &error, sizeof(error));
+	_exit(1);
+}
+
+static void process_plan_free(struct process_plan *plan)
+{
+	for (unsigned int i = 0; i < plan->argument_count; i++)
+		free(plan->arguments[i]);
+	plan->argument_count = 0;
+}
+
+/* Forks; the child reports why it could not start through a pipe that closes when it could. */
+static int process_fork(struct process *process, struct process_plan *plan)
+{
+	int pair[2], error = 0;
+	pid_t self = getpid();
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	process->pid = fork();
+	if (process->pid == 0)
+		process_exec(plan, self, pair[1]);
+	close(pair[1]);
+	if (process->pid < 0)
+		error = errno;
+	else if (fd_read_full(pair[0], &error, sizeof(error)) == -ENODATA)
+		error = 0;
+	close(pair[0]);
+	if (error && process->pid > 0)
+		waitpid(process->pid, NULL, 0);
+	return -error;
+}
+
+int process_start(struct process *process, struct process_plan *plan)
+{
+	int error;
+
+	*process = (struct process){.name = plan->name, .pidfd = -1};
+	error = process_fork(process, plan);
+	if (error) {
+		log_errno(error, "cannot start %s", plan->arguments[0]);
+	} else {
+		process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+		if (process->pidfd < 0) {
+			error = log_errno(-errno, "cannot watch %s", plan->name);
+			kill(process->pid, SIGKILL);
+			waitpid(process->pid, NULL, 0);
+		}
+	}
+	process_plan_free(plan);
+	return error;
+}
+
+bool process_wait(struct process *process, int milliseconds, int *status)
+{
+	struct pollfd pollfd = {.fd = process->pidfd, .events = POLLIN};
+
+	*status = 0;
+	if (process->pidfd < 0)
+		return true;
+	while (poll(&pollfd, 1, milliseconds) < 0 && errno == EINTR)
+		;
+	if (!(pollfd.revents & POLLIN))
+		return false;
+	while (waitpid(process->pid, status, 0) < 0 && errno == EINTR)
+		;
+	fd_close(&process->pidfd);
+	return true;
+}
+
+void process_kill(struct process *process)
+{
+	int status;
+
+	if (process->pidfd < 0)
+		return;
+	kill(process->pid, SIGKILL);
+	process_wait(process, -1, &status);
+}

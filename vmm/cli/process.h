@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes of a run: started with exactly the descriptors they are given, and ended with us.
+ */
+#ifndef MVAGENT_CLI_PROCESS_H
+#define MVAGENT_CLI_PROCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define PROCESS_MAX_ARGUMENTS 96
+#define PROCESS_MAX_FDS       64
+
+/* A command line under construction. Texts and descriptors stay the caller's until process_start.
+ */
+struct process_plan {
+	const char *name; /* for messages: "mvagent-vmm" */
+	unsigned int argument_count;
+	char *arguments[PROCESS_MAX_ARGUMENTS + 1];
+	unsigned int fd_count;
+	int fds[PROCESS_MAX_FDS]; /* kept open in the child, with the same number */
+};
+
+struct process {
+	const char *name;
+	pid_t pid;
+	int pidfd; /* -1: not running */
+};
+
+/* Starts a plan for the executable @path (which is also its argument 0). */
+void process_plan_init(struct process_plan *plan, const char *name, const char *path);
+
+/* Adds an argument, made by printf. Running out of memory or room ends the program: command lines
+ * are bounded by the options that lead to them. */
+void process_plan_add(struct process_plan *plan, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Adds "OPTION", "PREFIX<fd>" and lets the child have the descriptor. */
+void process_plan_add_fd(struct process_plan *plan, const char *option, const char *prefix, int fd);
+
+/* Starts the process in a group of its own (the terminal's signals are ours to pass on), with
+ * /dev/null as standard input and output and our standard error; it dies with us. Frees the plan's
+ * arguments. 0 or -errno with the sentence printed. */
+int process_start(struct process *process, struct process_plan *plan);
+
+/* Waits at most @milliseconds for the process's end (-1: for ever). Whether it has ended; then
+ * *@status is its wait(2) status and the descriptor is closed. */
+bool process_wait(struct process *process, int milliseconds, int *status);
+
+/* SIGKILL, and waits. No-op when it is not running. */
+void process_kill(struct process *process);
+
+#endif

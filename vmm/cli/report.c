@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/report.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+#include "vmm/base/version.h"
+
+const char *report_reason_name(enum monitor_reason reason)
+{
+	switch (reason) {
+	case MONITOR_REASON_STOPPED:
+		return "stopped";
+	case MONITOR_REASON_RESET:
+		return "guest-reset";
+	case MONITOR_REASON_PANIC:
+		return "guest-panic";
+	case MONITOR_REASON_TRIPLE_FAULT:
+		return "triple-fault";
+	case MONITOR_REASON_INTERNAL_ERROR:
+		return "internal-error";
+	case MONITOR_REASON_DEVICE_LOST:
+		return "device-lost";
+	case MONITOR_REASON_HOST_ERROR:
+		return "host-error";
+	}
+	return "unknown";
+}
+
+uint64_t report_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+double report_milliseconds(const struct report *report, enum report_moment from,
+			   enum report_moment to)
+{
+	if (!report->moments[from] || !report->moments[to])
+		return -1;
+	return (double)(int64_t)(report->moments[to] - report->moments[from]) / 1e6;
+}
+
+static void add_milliseconds(cJSON *object, const char *name, const struct report *report,
+			     enum report_moment from, enum report_moment to)
+{
+	double milliseconds = report_milliseconds(report, from, to);
+
+	if (milliseconds < 0)
+		cJSON_AddNullToObject(object, name);
+	else
+		cJSON_AddNumberToObject(object, name, milliseconds);
+}
+
+static void add_counters(cJSON *parent, const char *name, const struct monitor_counters *counters)
+{
+	cJSON *object = cJSON_AddObjectToObject(parent, name);
+
+	cJSON_AddNumberToObject(object, "exits", (double)counters->exits);
+	cJSON_AddNumberToObject(object, "port_io", (double)counters->port_io);
+	cJSON_AddNumberToObject(object, "mmio_reads", (double)counters->mmio_reads);
+	cJSON_AddNumberToObject(object, "mmio_writes", (double)counters->mmio_writes);
+	cJSON_AddNumberToObject(object, "other", (double)counters->other);
+	cJSON_AddNumberToObject(object, "frames_dropped", (double)counters->frames_dropped);
+	cJSON_AddNumberToObject(object, "bytes_dropped", (double)counters->bytes_dropped);
+}
+
+static void add_outcome(cJSON *root, const struct outcome *outcome)
+{
+	cJSON_AddStringToObject(root, "outcome", outcome_name(outcome->kind));
+	cJSON_AddNumberToObject(root, "exit_status", outcome_exit_status(outcome));
+	/* Set exactly when the command itself ended by itself: nobody has to guess what 125 means.
+	 */
+	if (outcome->kind == OUTCOME_EXITED)
+		cJSON_AddNumberToObject(root, "command_status", outcome->value);
+	else
+		cJSON_AddNullToObject(root, "command_status");
+	if (outcome->kind == OUTCOME_SIGNALED)
+		cJSON_AddNumberToObject(root, "command_signal", outcome->value);
+	else
+		cJSON_AddNullToObject(root, "command_signal");
+	if (outcome->sentence[0])
+		cJSON_AddStringToObject(root, "message", outcome->sentence);
+	else
+		cJSON_AddNullToObject(root, "message");
+}
+
+static cJSON *report_build(const struct report *report)
+{
+	cJSON *root = cJSON_CreateObject();
+	cJSON *machine, *timings;
+
+	cJSON_AddStringToObject(root, "mvagent", MVAGENT_VERSION);
+	add_outcome(root, &report->outcome);
+
+	machine = cJSON_AddObjectToObject(root, "machine");
+	if (report->machine_ended) {
+		cJSON_AddStringToObject(machine, "end", report_reason_name(report->machine_reason));
+		cJSON_AddStringToObject(machine, "text", report->machine_text);
+	} else {
+		cJSON_AddNullToObject(machine, "end");
+		cJSON_AddNullToObject(machine, "text");
+	}
+	if (report->has_boot_counters)
+		add_counters(machine, "until_start", &report->boot_counters);
+	add_counters(machine, "total", &report->counters);
+
+	timings = cJSON_AddObjectToObject(root, "milliseconds");
+	add_milliseconds(timings, "prepare", report, MOMENT_BEGIN, MOMENT_RUNNING);
+	add_milliseconds(timings, "boot", report, MOMENT_RUNNING, MOMENT_HELLO);
+	add_milliseconds(timings, "session", report, MOMENT_HELLO, MOMENT_STARTED);
+	add_milliseconds(timings, "command", report, MOMENT_STARTED, MOMENT_EXITED);
+	add_milliseconds(timings, "leave", report, MOMENT_EXITED, MOMENT_END);
+	add_milliseconds(timings, "total", report, MOMENT_BEGIN, MOMENT_END);
+	return root;
+}
+
+/* A regular file is replaced whole or not at all; a pipe or device is written to. */
+static int report_write_file(const char *path, const char *text)
+{
+	struct stat status;
+	char *temporary;
+	int fd, error;
+
+	if (strcmp(path, "-") == 0)
+		return fd_write_full(STDERR_FILENO, text, strlen(text));
+	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		if (fd < 0)
+			return -errno;
+		error = fd_write_full(fd, text, strlen(text));
+		close(fd);
+		return error;
+	}
+	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
+		return -ENOMEM;
+	fd = mkostemp(temporary, O_CLOEXEC);
+	error = fd < 0 ? -errno : fd_write_full(fd, text, strlen(text));
+	if (fd >= 0) {
+		mode_t mask = umask(0);
+
+		umask(mask);
+		if (!error && (fchmod(fd, 0666 & ~mask) < 0 || rename(temporary, path) < 0))
+			error = -errno;
+		if (error)
+			unlink(temporary);
+		close(fd);
+	}
+	free(temporary);
+	return error;
+}
+
+int report_write_json(const struct report *report, const char *path)
+{
+	cJSON *root = report_build(report);
+	char *text = cJSON_PrintUnformatted(root);
+	char *line = NULL;
+	int error = -ENOMEM;
+
+	if (text && asprintf(&line, "%s\n", text) >= 0)
+		error = report_write_file(path, line);
+	if (error)
+		log_errno(error, "--json %s: cannot write it", path);
+	free(line);
+	free(text);
+	cJSON_Delete(root);
+	return error;
+}
+
+void report_log(const struct report *report)
+{
+	const struct monitor_counters *boot = &report->boot_counters;
+
+	log_info("milliseconds: prepare %.1f, boot %.1f, session %.1f, command %.1f, leave %.1f, "
+		 "total %.1f",
+		 report_milliseconds(report, MOMENT_BEGIN, MOMENT_RUNNING),
+		 report_milliseconds(report, MOMENT_RUNNING, MOMENT_HELLO),
+		 report_milliseconds(report, MOMENT_HELLO, MOMENT_STARTED),
+		 report_milliseconds(report, MOMENT_STARTED, MOMENT_EXITED),
+		 report_milliseconds(report, MOMENT_EXITED, MOMENT_END),
+		 report_milliseconds(report, MOMENT_BEGIN, MOMENT_END));
+	if (report->has_boot_counters)
+		log_info("userspace exits until the command's start: %llu (port %llu, mmio reads "
+			 "%llu, mmio writes %llu, other %llu)",
+			 (unsigned long long)boot->exits, (unsigned long long)boot->port_io,
+			 (unsigned long long)boot->mmio_reads,
+			 (unsigned long long)boot->mmio_writes, (unsigned long long)boot->other);
+	log_info("userspace exits in all: %llu; frames dropped by the network card: %llu",
+		 (unsigned long long)report->counters.exits,
+		 (unsigned long long)report->counters.frames_dropped);
+}

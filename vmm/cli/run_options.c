@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/run_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vmm/base/log.h"
+
+static const char usage[] =
+	"usage: mvagent run [OPTIONS] [--] COMMAND [ARGUMENT...]\n"
+	"Runs a command in a virtual machine of its own, which sees the shares and nothing else\n"
+	"of this host's files, has no way to a network, and is gone when the command ends.\n"
+	"\n"
+	"  --share DIR[:ro]      share a directory (at its own path in the guest); the first one\n"
+	"                        is the working directory. May be given several times\n"
+	"  --at PATH             where the share named before this option appears in the guest\n"
+	"  --root IMAGE          root file system, an EROFS image (default: the base image)\n"
+	"  --workdir PATH        working directory in the guest\n"
+	"  --user agent|root     who runs the command (default: agent, with your name and ids)\n"
+	"  --env NAME[=VALUE]    give the command a variable, by default none of yours\n"
+	"  --cpus N              virtual processors, 1 to 16 (default: 2, or what the host has)\n"
+	"  --memory SIZE         guest memory in MiB, or with suffix M or G (default: 2G)\n"
+	"  --timeout SECONDS     end the command after that time (suffixes s, m, h)\n"
+	"  --json FILE           write how it ended and how long it took; - for standard error\n"
+	"  --kernel FILE         another guest kernel, an uncompressed vmlinux\n"
+	"  --debug-console       show the guest kernel's messages\n"
+	"  --terminal-passthrough  do not filter what the command sends to the terminal\n"
+	"  --quiet               no warnings\n"
+	"  -v, --verbose         show timings and counts\n"
+	"  -h, --help            this text\n"
+	"\n"
+	"Exit status: the command's own; 128+n when signal n ended it; 124 time limit; 125 "
+	"mvagent\n"
+	"or the machine failed; 126 the command cannot be executed; 127 it was not found.\n";
+
+enum option_value {
+	OPTION_HELP = 'h',
+	OPTION_VERBOSE = 'v',
+	OPTION_SHARE = 256,
+	OPTION_AT,
+	OPTION_ROOT,
+	OPTION_WORKDIR,
+	OPTION_USER,
+	OPTION_ENV,
+	OPTION_CPUS,
+	OPTION_MEMORY,
+	OPTION_TIMEOUT,
+	OPTION_JSON,
+	OPTION_KERNEL,
+	OPTION_DEBUG_CONSOLE,
+	OPTION_PASSTHROUGH,
+	OPTION_QUIET,
+	OPTION_TRAP,
+	OPTION_NO_IO_URING,
+};
+
+static const struct option long_options[] = {
+	{"help", no_argument, NULL, OPTION_HELP},
+	{"verbose", no_argument, NULL, OPTION_VERBOSE},
+	{"share", required_argument, NULL, OPTION_SHARE},
+	{"at", required_argument, NULL, OPTION_AT},
+	{"root", required_argument, NULL, OPTION_ROOT},
+	{"workdir", required_argument, NULL, OPTION_WORKDIR},
+	{"user", required_argument, NULL, OPTION_USER},
+	{"env", required_argument, NULL, OPTION_ENV},
+	{"cpus", required_argument, NULL, OPTION_CPUS},
+	{"memory", required_argument, NULL, OPTION_MEMORY},
+	{"timeout", required_argument, NULL, OPTION_TIMEOUT},
+	{"json", required_argument, NULL, OPTION_JSON},
+	{"kernel", required_argument, NULL, OPTION_KERNEL},
+	{"debug-console", no_argument, NULL, OPTION_DEBUG_CONSOLE},
+	{"terminal-passthrough", no_argument, NULL, OPTION_PASSTHROUGH},
+	{"quiet", no_argument, NULL, OPTION_QUIET},
+	/* For the project's own tests: the fallbacks of mvagent-vmm. */
+	{"trap-registers", no_argument, NULL, OPTION_TRAP},
+	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
+	{NULL, 0, NULL, 0},
+};
+
+/* A number with an optional one-letter suffix out of @suffixes, each worth the factor at its place.
+ * 0 or -EINVAL. */
+static int parse_scaled(const char *text, const char *suffixes, const uint64_t *factors,
+			uint64_t maximum, uint64_t *result)
+{
+	char *end;
+	uint64_t number, factor = factors[0];
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (errno || end == text || *text == '-' || *text == '+')
+		return -EINVAL;
+	if (*end) {
+		const char *suffix = strchr(suffixes, *end);
+
+		if (!suffix || end[1])
+			return -EINVAL;
+		factor = factors[suffix - suffixes];
+	}
+	if (number > maximum / factor)
+		return -EINVAL;
+	*result = number * factor;
+	return 0;
+}
+
+static int set_share(struct run_options *options, char *value)
+{
+	struct run_share *share = &options->shares[options->share_count];
+	size_t length = strlen(value);
+
+	if (options->share_count == LIMIT_SHARES) {
+		log_error("--share %s: at most %d shares can be given", value, LIMIT_SHARES);
+		return -E2BIG;
+	}
+	*share = (struct run_share){.directory = value};
+	/* "DIR:ro" unless a directory of that very name exists. */
+	if (length > 3 && strcmp(value + length - 3, ":ro") == 0 && access(value, F_OK) != 0) {
+		value[length - 3] = '\0';
+		share->read_only = true;
+	}
+	if (!*value) {
+		log_error("--share needs a directory");
+		return -EINVAL;
+	}
+	options->share_count++;
+	return 0;
+}
+
+static int set_at(struct run_options *options, const char *value)
+{
+	if (options->share_count == 0) {
+		log_error("--at %s: give it after the --share that it is for", value);
+		return -EINVAL;
+	}
+	if (value[0] != '/' || !value[1]) {
+		log_error("--at %s: a share needs an absolute path other than / in the guest",
+			  value);
+		return -EINVAL;
+	}
+	options->shares[options->share_count - 1].at = value;
+	return 0;
+}
+
+static int set_env(struct run_options *options, char *value)
+{
+	char **grown;
+
+	if (!*value || *value == '=') {
+		log_error("--env %s: a variable needs a name", value);
+		return -EINVAL;
+	}
+	if (!strchr(value, '=') && !getenv(value)) {
+		log_error("--env %s: it is not set in your environment; set it, or give --env "
+			  "%s=VALUE",
+			  value, value);
+		return -EINVAL;
+	}
+	grown = reallocarray(options->variables, options->variable_count + 1, sizeof(*grown));
+	if (!grown)
+		return log_errno(-ENOMEM, "cannot keep --env");
+	options->variables = grown;
+	options->variables[options->variable_count++] = value;
+	return 0;
+}
+
+static int set_cpus(struct run_options *options, const char *value)
+{
+	const uint64_t one = 1;
+	uint64_t number;
+
+	if (parse_scaled(value, "", &one, LIMIT_VCPUS, &number) < 0 || number < 1) {
+		log_error("--cpus %s: a machine has 1 to %d processors", value, LIMIT_VCPUS);
+		return -EINVAL;
+	}
+	options->cpus = (unsigned int)number;
+	return 0;
+}
+
+static uint64_t host_memory_mib(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+static int set_memory(struct run_options *options, const char *value)
+{
+	static const uint64_t factors[] = {1, 1, 1024, 1024};
+	uint64_t host = host_memory_mib(), number;
+
+	if (parse_scaled(value, "MmGg", factors, UINT64_MAX, &number) < 0) {
+		log_error("--memory %s: give a size in MiB, or with suffix M or G", value);
+		return -EINVAL;
+	}
+	if (number < LIMIT_MEMORY_MIN_MIB || number > host) {
+		log_error("--memory %s: a machine can have from %dM to what this host has, %lluM",
+			  value, LIMIT_MEMORY_MIN_MIB, (unsigned long long)host);
+		return -EINVAL;
+	}
+	options->memory_mib = number;
+	return 0;
+}
+
+static int set_timeout(struct run_options *options, const char *value)
+{
+	static const uint64_t factors[] = {1, 60, 3600};
+	uint64_t number;
+
+	if (parse_scaled(value, "smh", factors, 365UL * 86400, &number) < 0 || number == 0) {
+		log_error(
+			"--timeout %s: give a number of seconds above 0, or with suffix s, m or h",
+			value);
+		return -EINVAL;
+	}
+	options->timeout_seconds = (unsigned int)number;
+	return 0;
+}
+
+static int set_user(struct run_options *options, const char *value)
+{
+	options->as_root = strcmp(value, "root") == 0;
+	if (options->as_root || strcmp(value, "agent") == 0)
+		return 0;
+	log_error("--user %s: the command can run as 'agent' (you, without privileges) or as "
+		  "'root' of "
+		  "the guest",
+		  value);
+	return -EINVAL;
+}
+
+static int set_working_directory(struct run_options *options, const char *value)
+{
+	if (value[0] != '/') {
+		log_error("--workdir %s: give an absolute path in the guest", value);
+		return -EINVAL;
+	}
+	options->working_directory = value;
+	return 0;
+}
+
+/* 0 or -errno with the sentence printed. */
+static int set_option(struct run_options *options, int option, char *value)
+{
+	switch (option) {
+	case OPTION_SHARE:
+		return set_share(options, value);
+	case OPTION_AT:
+		return set_at(options, value);
+	case OPTION_ENV:
+		return set_env(options, value);
+	case OPTION_CPUS:
+		return set_cpus(options, value);
+	case OPTION_MEMORY:
+		return set_memory(options, value);
+	case OPTION_TIMEOUT:
+		return set_timeout(options, value);
+	case OPTION_USER:
+		return set_user(options, value);
+	case OPTION_WORKDIR:
+		return set_working_directory(options, value);
+	case OPTION_ROOT:
+		options->root = value;
+		break;
+	case OPTION_JSON:
+		options->json = value;
+		break;
+	case OPTION_KERNEL:
+		options->kernel = value;
+		break;
+	case OPTION_DEBUG_CONSOLE:
+		options->debug_console = true;
+		break;
+	case OPTION_PASSTHROUGH:
+		options->terminal_passthrough = true;
+		break;
+	case OPTION_QUIET:
+		options->quiet = true;
+		break;
+	case OPTION_TRAP:
+		options->trap_registers = true;
+		break;
+	case OPTION_NO_IO_URING:
+		options->no_io_uring = true;
+		break;
+	default:
+		options->verbose = true;
+		break;
+	}
+	return 0;
+}
+
+static void set_defaults(struct run_options *options)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t half = host_memory_mib() / 2;
+
+	*options = (struct run_options){.cpus = online > 1 ? 2 : 1, .memory_mib = 2048};
+	if (half < options->memory_mib)
+		options->memory_mib = half > LIMIT_MEMORY_MIN_MIB ? half : LIMIT_MEMORY_MIN_MIB;
+}
+
+enum run_options_result run_options_parse(struct run_options *options, int argc, char **argv)
+{
+	int option;
+
+	set_defaults(options);
+	optind = 0; /* glibc: start anew, the caller has used getopt for itself */
+	opterr = 0;
+	/* "+": the command's own options are the command's. */
+	while ((option = getopt_long(argc, argv, "+:hv", long_options, NULL)) != -1) {
+		if (option == OPTION_HELP) {
+			fputs(usage, stdout);
+			return RUN_OPTIONS_DONE;
+		}
+		if (option == ':') {
+			log_error("%s needs a value; see 'mvagent run --help'", argv[optind - 1]);
+			return RUN_OPTIONS_ERROR;
+		}
+		if (option == '?') {
+			log_error("unknown option '%s'; see 'mvagent run --help', and put -- "
+				  "before a "
+				  "command that begins with -",
+				  argv[optind - 1]);
+			return RUN_OPTIONS_ERROR;
+		}
+		if (set_option(options, option, optarg) < 0)
+			return RUN_OPTIONS_ERROR;
+	}
+	if (optind == argc) {
+		log_error("no command was given; for instance: mvagent run --share . -- ls");
+		return RUN_OPTIONS_ERROR;
+	}
+	options->command = argv + optind;
+	return RUN_OPTIONS_RUN;
+}
+
+void run_options_free(struct run_options *options)
+{
+	free(options->variables);
+	options->variables = NULL;
+}

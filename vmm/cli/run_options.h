@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of `mvagent run`, checked as far as it can be without touching anything. */
+#ifndef MVAGENT_CLI_RUN_OPTIONS_H
+#define MVAGENT_CLI_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vmm/base/limits.h"
+
+struct run_share {
+	const char *directory; /* as given */
+	const char *at;        /* mount point in the guest; NULL: the host's own path */
+	bool read_only;
+};
+
+struct run_options {
+	unsigned int share_count;
+	struct run_share shares[LIMIT_SHARES];
+	const char *root;              /* image file; NULL: the installed base image */
+	const char *kernel;            /* vmlinux; NULL: the installed one */
+	const char *working_directory; /* in the guest; NULL: the first share, or / */
+	const char *json;              /* file for the outcome */
+	unsigned int cpus;
+	uint64_t memory_mib;
+	unsigned int timeout_seconds; /* 0: none */
+	bool as_root;                 /* --user root */
+	bool debug_console;
+	bool terminal_passthrough;
+	bool quiet;
+	bool verbose;
+	bool trap_registers;
+	bool no_io_uring;
+	unsigned int variable_count;
+	char **variables; /* --env, as given, in order; allocated */
+	char **command;   /* NULL-terminated; points into argv */
+};
+
+enum run_options_result { RUN_OPTIONS_RUN, RUN_OPTIONS_DONE, RUN_OPTIONS_ERROR };
+
+/* Parses argv (argv[0] is "run"). On RUN_OPTIONS_ERROR the sentence was printed. Free in every
+ * case. */
+enum run_options_result run_options_parse(struct run_options *options, int argc, char **argv);
+void run_options_free(struct run_options *options);
+
+#endif

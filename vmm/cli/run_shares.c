@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/run_shares.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+
+/* Places in the guest that are the guest's own: a share there would hide what it needs to work. */
+static bool path_is_taken(const char *path)
+{
+	static const char *const taken[] = {"/dev", "/proc", "/sys", "/run",   "/usr",
+					    "/bin", "/sbin", "/lib", "/lib64", "/etc"};
+
+	for (unsigned int i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		if (strcmp(path, taken[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* An absolute path without ".", "..", "//" or a trailing slash. */
+static bool path_is_canonical(const char *path)
+{
+	const char *component = path;
+
+	if (path[0] != '/' || !path[1])
+		return false;
+	while (*component) {
+		size_t length = strcspn(++component, "/");
+
+		if (length == 0 || (length == 1 && component[0] == '.') ||
+		    (length == 2 && component[0] == '.' && component[1] == '.'))
+			return false;
+		component += length;
+	}
+	return true;
+}
+
+static int share_open_directory(struct shared_directory *directory, const char *given)
+{
+	directory->directory_fd = open(given, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory->directory_fd < 0 && errno == ENOTDIR) {
+		log_error("--share %s: it is not a directory; share the directory that holds it",
+			  given);
+		return -ENOTDIR;
+	}
+	if (directory->directory_fd < 0)
+		return log_errno(-errno, "--share %s", given);
+	if (faccessat(AT_FDCWD, given, R_OK | X_OK, AT_EACCESS) < 0)
+		return log_errno(-errno, "--share %s: you cannot read this directory yourself",
+				 given);
+	return 0;
+}
+
+static int share_open(struct shared_directory *directory, const struct run_share *share)
+{
+	char resolved[PATH_MAX];
+	const char *at = share->at;
+	int error = share_open_directory(directory, share->directory);
+
+	if (error)
+		return error;
+	directory->read_only = share->read_only;
+	if (!at) {
+		at = realpath(share->directory, resolved);
+		if (!at)
+			return log_errno(-errno, "--share %s: cannot find its full path",
+					 share->directory);
+	}
+	if (!path_is_canonical(at)) {
+		log_error("--share %s: it cannot be mounted at '%s'; choose a plain absolute path "
+			  "with "
+			  "--at",
+			  share->directory, at);
+		return -EINVAL;
+	}
+	if (path_is_taken(at)) {
+		log_error("--share %s: %s is the guest's own; choose another place with --at",
+			  share->directory, at);
+		return -EBUSY;
+	}
+	directory->path = strdup(at);
+	return directory->path ? 0 : log_errno(-ENOMEM, "--share %s", share->directory);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	const struct shared_directory *one = a, *other = b;
+
+	return strcmp(one->path, other->path);
+}
+
+int run_shares_open(struct run_shares *shares, const struct run_options *options)
+{
+	*shares = (struct run_shares){0};
+	for (unsigned int i = 0; i < options->share_count; i++) {
+		struct shared_directory *directory = &shares->directories[i];
+		int error;
+
+		directory->directory_fd = -1;
+		shares->count++;
+		snprintf(directory->tag, sizeof(directory->tag), "share%u", i);
+		error = share_open(directory, &options->shares[i]);
+		if (error)
+			return error;
+	}
+	if (shares->count)
+		shares->first = shares->directories[0].path;
+	/* A path sorts before every path below it. */
+	qsort(shares->directories, shares->count, sizeof(shares->directories[0]), compare_paths);
+	for (unsigned int i = 1; i < shares->count; i++) {
+		if (strcmp(shares->directories[i - 1].path, shares->directories[i].path) == 0) {
+			log_error("--share: two shares want to be at %s; choose another place for "
+				  "one "
+				  "with --at",
+				  shares->directories[i].path);
+			return -EEXIST;
+		}
+	}
+	return 0;
+}
+
+void run_shares_destroy(struct run_shares *shares)
+{
+	for (unsigned int i = 0; i < shares->count; i++) {
+		fd_close(&shares->directories[i].directory_fd);
+		free(shares->directories[i].path);
+		shares->directories[i].path = NULL;
+	}
+	shares->count = 0;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/supervisor_events.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+
+/* After the time limit: SIGTERM, this long for the command to end by itself, SIGKILL, this long for
+ * init to put everything away; then the machine is stopped as it stands. */
+#define GRACE_SECONDS 5U
+
+static void supervisor_moment(struct supervisor *supervisor, enum report_moment moment)
+{
+	supervisor->report->moments[moment] = report_clock();
+}
+
+void supervisor_set_timer(struct supervisor *supervisor, unsigned int seconds)
+{
+	struct itimerspec timer = {.it_value.tv_sec = seconds};
+
+	timerfd_settime(supervisor->timer_fd, 0, &timer, NULL);
+}
+
+/* Queues a message for init; a failure to do so is the end of the connection, which poll reports.
+ */
+static void supervisor_tell(struct supervisor *supervisor, enum session_type type, uint32_t value)
+{
+	uint8_t *bytes;
+	size_t length;
+	int error = type == SESSION_KILL ? session_encode_empty(type, &bytes, &length)
+					 : session_encode_value(type, value, &bytes, &length);
+
+	if (error || supervisor->session_over)
+		return;
+	if (control_send(&supervisor->control, bytes, length) == 0)
+		control_flush(&supervisor->control);
+}
+
+static int supervisor_start_streams(struct supervisor *supervisor)
+{
+	static const int user_fds[STREAM_COUNT] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+
+	if (supervisor->terminal && terminal_enter(&supervisor->user_terminal) < 0)
+		return -EIO;
+	for (unsigned int i = 0; i < STREAM_COUNT; i++) {
+		struct stream *stream = &supervisor->streams[i];
+
+		if (supervisor->terminal && i == STREAM_STDERR)
+			continue;
+		stream->to_guest = i == STREAM_STDIN;
+		stream->from = stream->to_guest ? user_fds[i] : supervisor->stream_fds[i];
+		stream->to = stream->to_guest ? supervisor->stream_fds[i] : user_fds[i];
+		stream->done_fd = supervisor->stream_done_fds[i];
+		stream->filtered = supervisor->terminal && i == STREAM_STDOUT &&
+				   !supervisor->options->terminal_passthrough;
+		if (stream_start(stream) < 0)
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+static void supervisor_serve_hello(struct supervisor *supervisor,
+				   const struct session_message *message)
+{
+	uint32_t version = 0;
+
+	if (!supervisor->start_message ||
+	    session_decode_value(message->payload, message->length, &version) < 0 ||
+	    version != SESSION_VERSION) {
+		outcome_give(&supervisor->report->outcome, OUTCOME_GUEST_FAILED, 0,
+			     "the guest's init does not fit this mvagent: install both anew");
+		return;
+	}
+	supervisor_moment(supervisor, MOMENT_HELLO);
+	if (supervisor_start_streams(supervisor) < 0) {
+		outcome_give(&supervisor->report->outcome, OUTCOME_SETUP_FAILED, 0,
+			     "cannot start the command's streams");
+		return;
+	}
+	control_send(&supervisor->control, supervisor->start_message, supervisor->start_length);
+	supervisor->start_message = NULL;
+	control_flush(&supervisor->control);
+}
+
+static void supervisor_serve_started(struct supervisor *supervisor)
+{
+	struct monitor_packet packet = {.type = MONITOR_COUNT};
+
+	supervisor_moment(supervisor, MOMENT_STARTED);
+	supervisor_send_monitor(supervisor, &packet);
+	supervisor_set_timer(supervisor, supervisor->options->timeout_seconds);
+}
+
+static void supervisor_serve_failed(struct supervisor *supervisor,
+				    const struct session_message *message)
+{
+	struct outcome *outcome = &supervisor->report->outcome;
+	const char *command = supervisor->options->command[0];
+	struct session_failure failure;
+	char text[513];
+
+	if (session_decode_failure(message->payload, message->length, &failure, text) < 0) {
+		outcome_give(outcome, OUTCOME_GUEST_FAILED, 0, "the guest's init is not ours");
+		return;
+	}
+	supervisor->session_over = true;
+	if (failure.stage == SESSION_STAGE_EXEC && failure.error == ENOENT)
+		outcome_give(outcome, OUTCOME_NOT_FOUND, 0, "%s: command not found in the guest",
+			     command);
+	else if (failure.stage == SESSION_STAGE_EXEC)
+		outcome_give(outcome, OUTCOME_NOT_EXECUTABLE, 0, "%s: cannot be executed: %s",
+			     command, strerror((int)failure.error));
+	else
+		outcome_give(outcome, OUTCOME_GUEST_FAILED, 0,
+			     "the guest could not be set up: %s: %s", text,
+			     strerror((int)failure.error));
+}
+
+static void supervisor_serve_exited(struct supervisor *supervisor,
+				    const struct session_message *message)
+{
+	struct outcome *outcome = &supervisor->report->outcome;
+	uint32_t status = 0;
+
+	if (session_decode_value(message->payload, message->length, &status) < 0)
+		return;
+	supervisor_moment(supervisor, MOMENT_EXITED);
+	supervisor->session_over = true;
+	supervisor->command_ended = true;
+	if (supervisor->grace != GRACE_NONE)
+		outcome_give(outcome, OUTCOME_TIME_LIMIT, 0,
+			     "the time limit of %u s passed and the command was ended",
+			     supervisor->options->timeout_seconds);
+	else if (WIFSIGNALED((int)status))
+		outcome_give(outcome, OUTCOME_SIGNALED, WTERMSIG((int)status), "%s", "");
+	else
+		outcome_give(outcome, OUTCOME_EXITED, WEXITSTATUS((int)status), "%s", "");
+}
+
+void supervisor_serve_control(struct supervisor *supervisor)
+{
+	struct session_message message;
+	int result = control_flush(&supervisor->control);
+
+	while (!supervisor->session_over &&
+	       (result = control_receive(&supervisor->control, &message)) > 0) {
+		if (message.type == SESSION_HELLO)
+			supervisor_serve_hello(supervisor, &message);
+		else if (message.type == SESSION_STARTED)
+			supervisor_serve_started(supervisor);
+		else if (message.type == SESSION_FAILED)
+			supervisor_serve_failed(supervisor, &message);
+		else if (message.type == SESSION_EXITED)
+			supervisor_serve_exited(supervisor, &message);
+	}
+	if (result < 0 && !supervisor->session_over) {
+		/* The machine's end, which comes next on the monitor socket, says why. */
+		supervisor_read_monitor(supervisor);
+		outcome_give(&supervisor->report->outcome, OUTCOME_MACHINE_FAILED, 0,
+			     "the guest ended its session without a status");
+	}
+}
+
+static void supervisor_keep_console(struct supervisor *supervisor,
+				    const struct monitor_packet *packet)
+{
+	unsigned int length = packet->text_length;
+
+	if (supervisor->options->debug_console) {
+		fd_write_full(STDERR_FILENO, packet->text, length);
+		return;
+	}
+	if (supervisor->console_length + length > sizeof(supervisor->console)) {
+		unsigned int excess = supervisor->console_length + length -
+				      (unsigned int)sizeof(supervisor->console);
+
+		memmove(supervisor->console, supervisor->console + excess,
+			supervisor->console_length - excess);
+		supervisor->console_length -= excess;
+	}
+	memcpy(supervisor->console + supervisor->console_length, packet->text, length);
+	supervisor->console_length += length;
+}
+
+static void supervisor_end_machine(struct supervisor *supervisor,
+				   const struct monitor_packet *packet)
+{
+	struct report *report = supervisor->report;
+
+	report->machine_ended = true;
+	report->machine_reason = (enum monitor_reason)packet->reason;
+	memcpy(report->machine_text, packet->text, packet->text_length);
+	report->machine_text[packet->text_length] = '\0';
+	report->counters = packet->counters;
+	if (packet->reason != MONITOR_REASON_STOPPED)
+		outcome_give(&report->outcome, OUTCOME_MACHINE_FAILED, 0, "%s",
+			     report->machine_text);
+}
+
+void supervisor_read_monitor(struct supervisor *supervisor)
+{
+	struct monitor_packet packet;
+	ssize_t length;
+
+	while (supervisor->monitor_fd >= 0) {
+		length = recv(supervisor->monitor_fd, &packet, sizeof(packet), MSG_DONTWAIT);
+		if (length < 0 && errno == EAGAIN)
+			return;
+		if (length < 0 && errno == EINTR)
+			continue;
+		if (length != sizeof(packet) || packet.text_length > sizeof(packet.text)) {
+			/* mvagent-vmm is gone (its pidfd says how), or is not itself any more. */
+			fd_close(&supervisor->monitor_fd);
+			return;
+		}
+		if (packet.type == MONITOR_RUNNING) {
+			supervisor->report->moments[MOMENT_RUNNING] = packet.value;
+		} else if (packet.type == MONITOR_COUNTERS) {
+			supervisor->report->has_boot_counters = true;
+			supervisor->report->boot_counters = packet.counters;
+		} else if (packet.type == MONITOR_CONSOLE) {
+			supervisor_keep_console(supervisor, &packet);
+		} else if (packet.type == MONITOR_ENDED) {
+			supervisor_end_machine(supervisor, &packet);
+		}
+	}
+}
+
+void supervisor_send_monitor(struct supervisor *supervisor, const struct monitor_packet *packet)
+{
+	/* Should it fail, mvagent-vmm is gone or stuck; both are dealt with by waiting for its end.
+	 */
+	if (supervisor->monitor_fd >= 0)
+		send(supervisor->monitor_fd, packet, sizeof(*packet), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static bool supervisor_command_runs(const struct supervisor *supervisor)
+{
+	return supervisor->report->moments[MOMENT_STARTED] && !supervisor->session_over;
+}
+
+static void supervisor_serve_signal(struct supervisor *supervisor, int number)
+{
+	uint32_t rows, columns;
+
+	if (number == SIGWINCH) {
+		terminal_size(&rows, &columns);
+		if (supervisor->terminal && supervisor->report->moments[MOMENT_HELLO])
+			supervisor_tell(supervisor, SESSION_WINDOW, rows << 16 | columns);
+		return;
+	}
+	if (number == SIGINT)
+		supervisor->interrupts++;
+	if (!supervisor->report->moments[MOMENT_STARTED] || supervisor->interrupts > 1)
+		outcome_give(&supervisor->report->outcome, OUTCOME_INTERRUPTED, number,
+			     "interrupted by %s", strsignal(number));
+	else if (supervisor_command_runs(supervisor))
+		supervisor_tell(supervisor, SESSION_SIGNAL, (uint32_t)number);
+}
+
+void supervisor_read_signals(struct supervisor *supervisor)
+{
+	struct signalfd_siginfo info;
+
+	while (read(supervisor->signal_fd, &info, sizeof(info)) == sizeof(info))
+		supervisor_serve_signal(supervisor, (int)info.ssi_signo);
+}
+
+void supervisor_read_timer(struct supervisor *supervisor)
+{
+	struct outcome *outcome = &supervisor->report->outcome;
+
+	if (fd_drain_event(supervisor->timer_fd) == 0)
+		return;
+	if (!supervisor->report->moments[MOMENT_STARTED]) {
+		outcome_give(outcome, OUTCOME_MACHINE_FAILED, 0,
+			     "the guest did not start the command in time; see --debug-console");
+		return;
+	}
+	if (supervisor->command_ended) {
+		supervisor->output_overdue = true;
+		return;
+	}
+	switch (supervisor->grace) {
+	case GRACE_NONE:
+		supervisor->grace = GRACE_TERMINATE;
+		supervisor_tell(supervisor, SESSION_SIGNAL, SIGTERM);
+		supervisor_set_timer(supervisor, GRACE_SECONDS);
+		break;
+	case GRACE_TERMINATE:
+		supervisor->grace = GRACE_KILL;
+		supervisor_tell(supervisor, SESSION_KILL, 0);
+		supervisor_set_timer(supervisor, GRACE_SECONDS);
+		break;
+	case GRACE_KILL:
+		outcome_give(outcome, OUTCOME_TIME_LIMIT, 0,
+			     "the time limit of %u s passed and the guest did not end the command; "
+			     "the machine was stopped",
+			     supervisor->options->timeout_seconds);
+		break;
+	}
+}
+
+void supervisor_show_console(struct supervisor *supervisor)
+{
+	if (supervisor->report->outcome.kind != OUTCOME_MACHINE_FAILED ||
+	    !supervisor->console_length)
+		return;
+	log_error("the last messages of the guest kernel were:");
+	fd_write_full(STDERR_FILENO, supervisor->console, supervisor->console_length);
+}
