@@ -88,7 +88,7 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 # Unit tests: one program a file, linked to everything below it.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
-UNIT_LIBRARIES := -lcmocka -l:liburing.a -lfdt -lcjson -lpthread
+UNIT_LIBRARIES := -lcmocka -l:liburing.a -lseccomp -lfdt -lcjson -lpthread
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,cli machine fs root virtio wire loop base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -96,6 +96,64 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,cli machine f
 .PRECIOUS: $(BUILD)/obj/%.o
 .PHONY: unit
 unit: $(UNIT_TESTS)
+
+# Fuzz targets: replayed over their corpus by `check`, run by `fuzz T=SECONDS` (each target).
+FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_REPLAYS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SOURCES))
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o \
+		$(call archives,cli machine fs root virtio wire loop base)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@
+.PHONY: replay
+replay: $(FUZZ_REPLAYS)
+
+T ?= 60
+FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SOURCES))
+FUZZ_LIBRARY_SOURCES := $(foreach directory,base loop wire virtio root fs machine cli,$($(directory)_SOURCES))
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIBRARY_SOURCES)
+	$(call say,FUZZCC,$@)
+	@mkdir -p $(@D)
+	$(Q)clang -std=gnu11 $(CPPFLAGS) -O1 -g -fsanitize=fuzzer,address,undefined -ffunction-sections \
+		-Wl,--gc-sections $^ $(UNIT_LIBRARIES) -o $@
+fuzz: $(FUZZ_TARGETS)
+	$(Q)tools/fuzz $(BUILD)/fuzz $(T)
+
+# The same tests with AddressSanitizer and UndefinedBehaviorSanitizer.
+san:
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/san SANITIZE=address,undefined CFLAGS='-O1 -g' \
+		unit replay
+	$(Q)tests/run --build $(BUILD)/san unit replay
+
+check:
+	$(Q)tools/setup
+	$(Q)$(MAKE) --no-print-directory all image unit replay
+	$(Q)tests/run --build $(BUILD) all
+
+demo:
+	$(Q)tools/setup
+	$(Q)$(MAKE) --no-print-directory all image
+	$(Q)tools/demo/start $(BUILD)/bin/mvagent
+
+# The base image is made once and kept in the cache; here is only a link to it.
+.PHONY: image
+image: $(BUILD)/share/mvagent/base.erofs
+$(BUILD)/share/mvagent/base.erofs: tools/image/base
+	@mkdir -p $(@D)
+	$(Q)ln -sf "$$(tools/image/base --print-path)" $@
+
+tidy:
+	$(Q)tests/tidy
+
+INSTALL ?= install
+install: all image
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/mvagent \
+		$(DESTDIR)$(PREFIX)/share/mvagent $(DESTDIR)$(PREFIX)/share/man/man1
+	$(INSTALL) -m 0755 $(BUILD)/bin/mvagent $(DESTDIR)$(PREFIX)/bin/mvagent
+	$(INSTALL) -m 0755 $(filter $(BUILD)/libexec/%,$(EXECUTABLES)) $(DESTDIR)$(PREFIX)/libexec/mvagent/
+	$(INSTALL) -m 0644 $(KERNEL) $(GUEST) $(BUILD)/share/mvagent/base.erofs \
+		$(DESTDIR)$(PREFIX)/share/mvagent/
+	$(INSTALL) -m 0644 docs/mvagent.1 $(DESTDIR)$(PREFIX)/share/man/man1/mvagent.1
 
 clean:
 	rm -rf $(BUILD)
