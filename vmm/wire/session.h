@@ -26,6 +26,8 @@
 
 #define SESSION_VERSION 1U
 
+#define SESSION_FAILURE_TEXT_BYTES 512
+
 enum session_port {
 	SESSION_PORT_CONTROL = 1024,
 	SESSION_PORT_STDIN = 1025,
@@ -61,7 +63,7 @@ enum session_stage {
 struct session_failure {
 	uint32_t stage;
 	uint32_t error;   /* a Linux errno */
-	const char *text; /* what was being done, at most 512 bytes */
+	const char *text; /* what was being done, at most SESSION_FAILURE_TEXT_BYTES */
 };
 
 struct session_share {
@@ -71,6 +73,11 @@ struct session_share {
 };
 
 #define SESSION_FLAG_TERMINAL 1U /* the command gets a pty */
+
+/* The payload of START: the numbers of struct session_start in the order of its fields, then its
+ * names, then the shares (tag, path, read_only), the arguments and the variables. A string is its
+ * length and its bytes. */
+#define SESSION_START_NUMBERS 8
 
 struct session_start {
 	uint32_t flags;
@@ -112,10 +119,14 @@ int session_encode_empty(enum session_type type, uint8_t **bytes, size_t *length
 int session_decode_start(const uint8_t *payload, size_t length, struct session_start **start);
 void session_start_free(struct session_start *start);
 
-/* @text gets a terminated copy, cut to its size. 0 or -EPROTO. */
+/* @text gets a terminated copy, to which failure->text points. 0 or -EPROTO. */
 int session_decode_failure(const uint8_t *payload, size_t length, struct session_failure *failure,
-			   char text[513]);
+			   char text[SESSION_FAILURE_TEXT_BYTES + 1]);
 int session_decode_value(const uint8_t *payload, size_t length, uint32_t *value);
+
+/* Checks a header as it came from the wire and returns its fields in the machine's own order. 0 or
+ * -EPROTO (unknown type, length past the bound). */
+int session_check_header(const struct session_header *header, uint32_t *type, uint32_t *length);
 
 /* Reads one message from a blocking stream. 1, 0 at end of file before a header, -EPROTO, -errno.
  * The payload is the caller's to free. */

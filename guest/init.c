@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The guest's process 1: makes a Linux system of the kernel and the root image, runs one command in
+ * it, and hands the machine back. What happens, and when, is main(). Signals cannot reach it: the
+ * kernel gives process 1 none that it has no handler for, and it has none.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/reboot.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stdnoreturn.h>
+#include <string.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "guest/message.h"
+#include "guest/mounts.h"
+#include "guest/names.h"
+#include "guest/session.h"
+#include "guest/shares.h"
+#include "guest/vsock.h"
+#include "vmm/base/fd.h"
+
+/* What all files in memory may take together. The kernel turns mvagent_memory=SIZE on its command
+ * line into a variable of this program. */
+#define MEMORY_VARIABLE "mvagent_memory"
+#define MEMORY_DEFAULT  "50%"
+
+/* What a login gets elsewhere; the kernel's own hard limit of 4096 is too low for many a build. The
+ * kernel's other limits are right as they are: a process count that fits the memory, no core files.
+ */
+static const struct rlimit open_files = {.rlim_cur = 1024, .rlim_max = 1048576};
+
+static noreturn void end_machine(void)
+{
+	sync();
+	reboot(RB_AUTOBOOT);
+	for (;;)
+		pause();
+}
+
+/* Everything below relies on descriptors 0 to 2 being taken. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	fd_close(&fd);
+}
+
+/* 0, or -errno when there is no host to talk to. */
+static int say_hello(int control)
+{
+	int error = vsock_connect_finish(control);
+
+	if (!error)
+		error = fd_set_nonblocking(control, 0);
+	if (!error)
+		error = message_send_value(control, SESSION_HELLO, SESSION_VERSION);
+	if (error)
+		message("cannot connect to the host: errno %d", -error);
+	return error;
+}
+
+/* Waits for START. Ends the machine when the host left or says something else. */
+static struct session_start *receive_start(int control)
+{
+	struct session_start *start = NULL;
+	struct session_message received;
+	int result = session_receive(control, &received);
+
+	if (result == 1 && received.type == SESSION_START)
+		result = session_decode_start(received.payload, received.length, &start);
+	if (!start) {
+		message("the host did not start a session: %d", result);
+		end_machine();
+	}
+	free(received.payload);
+	return start;
+}
+
+/* Starts to connect the streams, so that the host answers while other things are set up. */
+static int begin_streams(const struct session_start *start, int streams[3], struct failure *failure)
+{
+	int count = start->flags & SESSION_FLAG_TERMINAL ? 2 : 3;
+
+	for (int index = 0; index < count; index++) {
+		streams[index] = vsock_connect_begin(SESSION_PORT_STDIN + (unsigned int)index);
+		if (streams[index] < 0)
+			return failure_set(failure, SESSION_STAGE_SETUP, streams[index],
+					   "connecting stream %d", index);
+	}
+	return 0;
+}
+
+static int finish_streams(const int streams[3], struct failure *failure)
+{
+	for (int index = 0; index < 3; index++) {
+		int error = streams[index] < 0 ? 0 : vsock_connect_finish(streams[index]);
+
+		if (error)
+			return failure_set(failure, SESSION_STAGE_SETUP, error,
+					   "connecting stream %d", index);
+	}
+	return 0;
+}
+
+/* What the command finds: its user and home, the machine's name, the shares. */
+static int prepare(const struct session_start *start, struct shares *shares,
+		   struct failure *failure)
+{
+	const struct directory_owner owner = {
+		.home = start->home,
+		.uid = start->uid,
+		.gid = start->gid,
+	};
+	int error = names_raise_loopback();
+
+	if (error)
+		return failure_set(failure, SESSION_STAGE_SETUP, error,
+				   "bringing up the loopback interface");
+	error = names_set_host(start->host_name, failure);
+	if (!error)
+		error = names_add_user(start, failure);
+	if (error)
+		return error;
+	error = directories_make_home(&owner);
+	if (error)
+		return failure_set(failure, SESSION_STAGE_SETUP, error, "making the home %s",
+				   start->home);
+	return shares_mount(start, &owner, shares, failure);
+}
+
+static int run(int control, const struct session_start *start, struct failure *failure)
+{
+	struct shares shares = {0};
+	int streams[3] = {-1, -1, -1};
+	int error = begin_streams(start, streams, failure);
+
+	if (!error)
+		error = prepare(start, &shares, failure);
+	if (!error)
+		error = finish_streams(streams, failure);
+	if (setrlimit(RLIMIT_NOFILE, &open_files) < 0)
+		message("cannot set the limit of open files: errno %d", errno);
+	if (!error)
+		error = session_run(control, streams, start, &shares, failure);
+	return error;
+}
+
+/* The host ends the machine when it has what it wants; should it just leave, init does. */
+static void wait_for_host(int control)
+{
+	char byte;
+	ssize_t count;
+
+	do {
+		count = read(control, &byte, sizeof(byte));
+	} while (count > 0 || (count < 0 && errno == EINTR));
+}
+
+int main(void)
+{
+	const char *memory = getenv(MEMORY_VARIABLE);
+	struct failure failure = {0};
+	struct session_start *start;
+	sigset_t all;
+	int control, error;
+
+	if (getpid() != 1) {
+		fputs("init: this program is the first process of an mvagent guest\n", stderr);
+		return 1;
+	}
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	umask(0);
+	error = mounts_open_devices();
+	fill_standard_descriptors();
+	if (error)
+		message("cannot mount /dev: errno %d", -error);
+	control = vsock_connect_begin(SESSION_PORT_CONTROL);
+	error = mounts_open_image(&failure);
+	if (control < 0 || say_hello(control))
+		end_machine();
+	if (!error)
+		error = mounts_enter_root(memory ? memory : MEMORY_DEFAULT, &failure);
+	start = receive_start(control);
+	if (!error)
+		error = run(control, start, &failure);
+	if (error && failure.stage)
+		error = message_send_failure(control, &failure);
+	if (!error)
+		wait_for_host(control);
+	end_machine();
+}
