@@ -24,48 +24,66 @@ typedef void loop_callback(struct loop_operation *operation, int result);
 
 enum loop_kind { LOOP_IDLE, LOOP_WATCH, LOOP_READ, LOOP_WRITE, LOOP_FSYNC, LOOP_TIMER };
 
+/* CLOCK_MONOTONIC; laid out as struct __kernel_timespec, which io_uring reads. */
+struct loop_time {
+	int64_t seconds;
+	int64_t nanoseconds;
+};
+
 struct loop_operation {
+	/* The loop's own, all of it; zero before first use. */
 	loop_callback *callback;
-	/* The loop's own; zero before first use. */
 	enum loop_kind kind;
-	bool cancelling;
+	bool cancelling; /* loop_cancel was called */
+	bool waiting;    /* the kernel has it, or epoll waits for its descriptor */
+	bool due;        /* on the list of callbacks to run */
+	bool data_only;
 	int fd;
 	uint32_t events;
 	uint32_t slot;
+	int result;
 	const struct iovec *vector;
 	unsigned int vector_count;
-	int result;
 	off_t offset;
-	int64_t deadline_ns[2]; /* a struct __kernel_timespec */
-	struct loop_operation *next;
+	struct loop_time deadline;
+	struct loop_operation *next; /* in the list of callbacks to run, or of timers */
 };
 
 enum loop_backend { LOOP_BACKEND_ANY, LOOP_BACKEND_IO_URING, LOOP_BACKEND_EPOLL };
 
-/* Makes a loop that can hold @capacity operations at once. LOOP_BACKEND_ANY tries io_uring and
- * falls back to epoll when the kernel refuses it (EPERM, ENOSYS, EACCES: kernel.io_uring_disabled
- * or a seccomp filter). The thread that calls loop_run must be the one that called this. Returns 0
- * or -errno. */
+/* Makes a loop that can hold @capacity operations at once (1..LOOP_CAPACITY_MAX).
+ * LOOP_BACKEND_ANY tries io_uring and falls back to epoll when the kernel refuses it (EPERM,
+ * ENOSYS, EACCES: kernel.io_uring_disabled or a seccomp filter) or is too old for it (before
+ * 5.18). Returns 0, -EINVAL or -errno. */
+#define LOOP_CAPACITY_MAX 8192
 int loop_create(struct loop **loop, unsigned int capacity, enum loop_backend backend);
+
+/* Ends all operations without running their callbacks, and waits for those that the kernel cannot
+ * cancel, so that their memory may be freed afterwards. NULL is ignored. Not from a callback. */
 void loop_destroy(struct loop *loop);
 
 /* LOOP_BACKEND_IO_URING or LOOP_BACKEND_EPOLL: what the loop runs on. */
 enum loop_backend loop_backend_in_use(const struct loop *loop);
 
 /* Forbids everything this loop does not do: on io_uring, restricts the ring
- * (IORING_REGISTER_RESTRICTIONS) and enables it. Until then no operation is started. Must be called
- * once before loop_run; no-op on epoll. 0 or -errno. */
+ * (IORING_REGISTER_RESTRICTIONS) and enables it. Operations may be asked for before, and start
+ * then. Called once, before loop_run, by the thread (or forked child) that runs the loop from now
+ * on; no-op on epoll. 0 or -errno. */
 int loop_enable(struct loop *loop);
 
 /* Watches @fd for @events (POLLIN, POLLOUT...; POLLERR and POLLHUP are always reported). Edge
  * triggered: one callback for each change, so the callback reads or writes until EAGAIN, except for
- * an eventfd, of which every signal is reported although it is never drained. Goes on until
- * loop_cancel, or a negative result, which is the last. Returns 0, -ENOSPC (loop full), -errno. */
+ * an eventfd: that one need not be drained, and a callback follows every signal (one for several
+ * that came together). Reported at once if ready when the watch starts. A callback may come without
+ * anything new. A descriptor can be in one watch (or one waiting read or write of a stream) at a
+ * time. Goes on until loop_cancel, or a negative result, which is the last. Cancel it before
+ * closing @fd. Returns 0, -ENOSPC (loop full), -errno. */
 int loop_watch(struct loop *loop, struct loop_operation *operation, int fd, uint32_t events,
 	       loop_callback *callback);
 
-/* One preadv/pwritev (@offset >= 0) or readv/writev (-1). @vector stays the caller's until the
- * callback. */
+/* One preadv/pwritev (@offset >= 0) or readv/writev (-1: a stream), with its short results. Waits
+ * for a stream that is not ready, O_NONBLOCK or not. @vector stays the caller's, unchanged, until
+ * the callback. Returns 0, -ENOSPC (loop full), -errno. */
 int loop_read(struct loop *loop, struct loop_operation *operation, int fd,
 	      const struct iovec *vector, unsigned int count, off_t offset,
 	      loop_callback *callback);
@@ -88,16 +106,21 @@ void loop_cancel(struct loop *loop, struct loop_operation *operation);
 /* Whether the operation is at rest: never started, or its last callback has begun. */
 bool loop_operation_idle(const struct loop_operation *operation);
 
-/* Signals an eventfd (EFD_NONBLOCK) before the loop sleeps next; on io_uring the write rides on the
- * submission that waits. The same fd given several times in a round is signalled once. */
+/* Signals an eventfd (EFD_NONBLOCK) before the loop sleeps next. The same fd given several times in
+ * a round is signalled once. */
 void loop_signal(struct loop *loop, int event_fd);
+
+/* Signals now what loop_signal has gathered: needed before closing a descriptor given to it. */
+void loop_flush_signals(struct loop *loop);
 
 /* Runs callbacks until loop_stop. Returns the value given to loop_stop, or -errno of the loop
  * itself. */
 int loop_run(struct loop *loop);
 
 /* Waits for at least one completion, or @timeout_ms (-1: for ever), and runs the callbacks that are
- * due. Returns the count of callbacks run or -errno. For owners that must drain in-flight work. */
+ * due. Returns the count of callbacks run (0 also when a signal handler ran) or -errno. For owners
+ * that must drain in-flight work; may be called from a callback, and then runs any callback that is
+ * due, as loop_run would. */
 int loop_run_once(struct loop *loop, int timeout_ms);
 
 /* Makes loop_run return @result after the running callback. From a callback only. */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/root/image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vmm/base/log.h"
+#include "vmm/root/blk.h"
+
+int image_measure(int fd, uint64_t *sectors)
+{
+	struct stat status;
+	off_t bytes;
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fstat(fd, &status) < 0)
+		return log_errno(-errno, "cannot look at the image");
+	if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
+		log_error("the image is neither a file nor a block device");
+		return -EINVAL;
+	}
+	if ((flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY) {
+		log_error("the image is not open for reading");
+		return -EBADF;
+	}
+	/* Unlike st_size, this also knows the size of a block device. */
+	bytes = lseek(fd, 0, SEEK_END);
+	if (bytes < 0)
+		return log_errno(-errno, "cannot find out the size of the image");
+	/* Not rounded: half a sector is the sign of a copy that was cut off. */
+	if (bytes == 0 || bytes % BLK_SECTOR_BYTES) {
+		log_error("the image has %lld bytes, which is no whole number of %u byte sectors: "
+			  "it is empty or incomplete; make or copy it again",
+			  (long long)bytes, BLK_SECTOR_BYTES);
+		return -EINVAL;
+	}
+	*sectors = (uint64_t)bytes / BLK_SECTOR_BYTES;
+	return 0;
+}

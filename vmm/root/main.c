@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mvagent-blk: the guest's root device, as a vhost-user back end. */
+#include <errno.h>
+#include <linux/virtio_config.h>
+#include <linux/virtio_ring.h>
+#include <stdlib.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/limits.h"
+#include "vmm/base/log.h"
+#include "vmm/root/blk.h"
+#include "vmm/root/image.h"
+#include "vmm/root/options.h"
+#include "vmm/virtio/vhost_backend.h"
+
+/* The back end's operations (its socket, and a kick for each queue) and the reads in flight. */
+#define LOOP_OPERATIONS (1 + BLK_QUEUES + LIMIT_BLK_INFLIGHT)
+
+/* The device and the back end that it is plugged into. */
+struct server {
+	struct loop *loop;
+	struct blk *blk;
+	struct vhost_backend *backend;
+};
+
+static int process_queue(void *device, unsigned int index, struct virtqueue *queue)
+{
+	struct server *server = device;
+
+	(void)index;
+	return blk_process_queue(server->blk, queue);
+}
+
+static void drain_queue(void *device, unsigned int index, struct virtqueue *queue)
+{
+	struct server *server = device;
+
+	(void)index;
+	(void)queue;
+	blk_drain(server->blk);
+}
+
+static void finish_batch(void *context)
+{
+	struct server *server = context;
+
+	vhost_backend_finish_batch(server->backend, 0);
+}
+
+/* Puts the device together. @socket_fd is taken over. 0 or -errno; either way server_destroy. */
+static int server_create(struct server *server, const struct blk_options *options,
+			 uint64_t image_sectors, int socket_fd)
+{
+	static const struct vhost_backend_ops ops = {
+		.process_queue = process_queue,
+		.drain_queue = drain_queue,
+	};
+	FD_CLEANUP int owned_fd = socket_fd;
+	struct virtio_blk_config config;
+	int error = loop_create(&server->loop, LOOP_OPERATIONS,
+				options->no_io_uring ? LOOP_BACKEND_EPOLL : LOOP_BACKEND_ANY);
+
+	if (error)
+		return error;
+	error = blk_create(&server->blk, &(struct blk_description){.loop = server->loop,
+								   .image_fd = options->image_fd,
+								   .image_sectors = image_sectors,
+								   .finish_batch = finish_batch,
+								   .context = server});
+	if (error)
+		return error;
+	config = blk_config(server->blk);
+	return vhost_backend_create(&server->backend,
+				    &(struct vhost_backend_description){
+					    .ops = &ops,
+					    .device = server,
+					    .features = blk_features() |
+							1ULL << VIRTIO_F_VERSION_1 |
+							1ULL << VIRTIO_RING_F_INDIRECT_DESC |
+							1ULL << VIRTIO_RING_F_EVENT_IDX,
+					    .queue_count = BLK_QUEUES,
+					    .config = &config,
+					    .config_size = sizeof(config),
+				    },
+				    server->loop, fd_take(&owned_fd));
+}
+
+static void server_destroy(struct server *server)
+{
+	vhost_backend_destroy(server->backend);
+	blk_destroy(server->blk);
+	loop_destroy(server->loop);
+}
+
+static void report(const struct server *server)
+{
+	struct vhost_backend_counters backend = vhost_backend_counters(server->backend);
+	struct blk_counters blk = blk_counters(server->blk);
+
+	log_info("%llu requests (%llu waited for the image, %llu refused), %llu kicks, "
+		 "%llu interrupts",
+		 (unsigned long long)blk.requests, (unsigned long long)blk.waited,
+		 (unsigned long long)blk.refused, (unsigned long long)backend.kicks,
+		 (unsigned long long)backend.interrupts);
+}
+
+int main(int argc, char **argv)
+{
+	struct server server = {0};
+	struct blk_options options;
+	uint64_t image_sectors;
+	int result = blk_options_parse(&options, argc, argv);
+
+	if (result <= 0)
+		return result ? EXIT_FAILURE : EXIT_SUCCESS;
+	log_set_level(options.verbose ? LOG_VERBOSE : LOG_NORMAL);
+	if (image_measure(options.image_fd, &image_sectors))
+		return EXIT_FAILURE;
+	if (options.socket_path)
+		options.socket_fd = vhost_backend_listen(options.socket_path);
+	if (options.socket_fd < 0)
+		return EXIT_FAILURE;
+
+	result = server_create(&server, &options, image_sectors, options.socket_fd);
+	if (!result)
+		result = loop_enable(server.loop);
+	if (result) {
+		log_errno(result, "cannot set up the root device");
+	} else {
+		result = loop_run(server.loop);
+		if (result)
+			log_errno(result, "the vhost-user session failed");
+		report(&server);
+	}
+	server_destroy(&server);
+	fd_close(&options.image_fd);
+	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}
