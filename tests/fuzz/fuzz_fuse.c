@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sequences of FUSE messages against the file server on a real directory, with a canary beside it.
+ * The input is a list of records; a record may refer to nodes and handles that earlier replies gave
+ * out, so that the fuzzer gets past the tables:
+ *
+ *   opcode, node, patch, room: one byte each; length: two bytes, little endian; then the arguments
+ *
+ * @node picks from the known node ids. @patch & 0x80 puts a known handle, & 0x40 a known node id,
+ * over the first eight bytes of the arguments. @room * 16 is the payload space of the reply.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vmm/fs/server.h"
+
+#define RECORD_HEAD   6U
+#define RECORD_MAX    64U /* messages in one sequence */
+#define KNOWN_MAX     32U /* ids remembered */
+#define CANARY        "canary"
+#define REPLY_MAXIMUM (16 + 256 * 16)
+
+static char base[64], share[80], outside[80];
+static int start_directory; /* the server leaves it; a fuzzer's own paths may be relative */
+
+struct session {
+	struct fs_server *server;
+	struct descriptor_chain chain;
+	uint8_t request[65536 + sizeof(struct fuse_in_header)];
+	uint8_t reply[REPLY_MAXIMUM + 16];
+	uint64_t nodes[KNOWN_MAX];
+	uint64_t handles[KNOWN_MAX];
+	unsigned int node_count;
+	unsigned int handle_count;
+	uint64_t unique;
+};
+
+#define CHECK(condition)                                                                        \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                                \
+		}                                                                               \
+	} while (0)
+
+static int remove_one(const char *path, const struct stat *status, int flag, struct FTW *walk)
+{
+	(void)status;
+	(void)flag;
+	return walk->level > 0 ? remove(path) : 0;
+}
+
+static void clean_up(void)
+{
+	chmod(share, 0755);
+	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	rmdir(base);
+}
+
+/* The share and what lies beside it, once for all inputs. */
+static void prepare(void)
+{
+	char path[128];
+	int fd;
+
+	if (base[0])
+		return;
+	snprintf(base, sizeof(base), "%s/mvagent-fuzz-XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	CHECK(mkdtemp(base));
+	atexit(clean_up);
+	snprintf(share, sizeof(share), "%s/share", base);
+	snprintf(outside, sizeof(outside), "%s/outside", base);
+	CHECK(mkdir(share, 0755) == 0 && mkdir(outside, 0755) == 0);
+	snprintf(path, sizeof(path), "%s/canary", outside);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	CHECK(fd >= 0 && write(fd, CANARY, sizeof(CANARY)) == sizeof(CANARY));
+	close(fd);
+	start_directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CHECK(start_directory >= 0);
+}
+
+/* What every sequence begins with: a directory, a file, a link that leads out, a FIFO. */
+static void fill_share(void)
+{
+	char path[128];
+	int fd;
+
+	CHECK(chmod(share, 0755) == 0);
+	CHECK(nftw(share, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
+	snprintf(path, sizeof(path), "%s/d", share);
+	CHECK(mkdir(path, 0755) == 0);
+	snprintf(path, sizeof(path), "%s/f", share);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	CHECK(fd >= 0 && write(fd, "text", 4) == 4);
+	close(fd);
+	snprintf(path, sizeof(path), "%s/l", share);
+	CHECK(symlink("../outside", path) == 0);
+	snprintf(path, sizeof(path), "%s/p", share);
+	CHECK(mkfifo(path, 0644) == 0);
+}
+
+static void check_canary(void)
+{
+	char path[128], text[16];
+	struct stat status;
+	DIR *directory;
+	int count = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/canary", outside);
+	CHECK(lstat(path, &status) == 0);
+	CHECK(status.st_nlink == 1 && status.st_mode == (S_IFREG | 0644));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && read(fd, text, sizeof(text)) == sizeof(CANARY));
+	CHECK(memcmp(text, CANARY, sizeof(CANARY)) == 0);
+	close(fd);
+	directory = opendir(outside);
+	CHECK(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	CHECK(count == 3);
+}
+
+/* No descriptor leads to what is below the base but not in the share. */
+static void check_descriptors(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char target[4096];
+
+	CHECK(directory);
+	while ((entry = readdir(directory))) {
+		ssize_t length =
+			readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
+
+		if (length < 0)
+			continue;
+		target[length] = '\0';
+		if (strncmp(target, base, strlen(base)) == 0)
+			CHECK(strncmp(target, share, strlen(share)) == 0);
+	}
+	closedir(directory);
+}
+
+static void remember(uint64_t *known, unsigned int *count, uint64_t id)
+{
+	known[(*count)++ % KNOWN_MAX] = id;
+}
+
+static uint64_t recall(const uint64_t *known, unsigned int count, unsigned int index)
+{
+	unsigned int available = count < KNOWN_MAX ? count : KNOWN_MAX;
+
+	return available ? known[index % available] : 0;
+}
+
+/* Learns ids from a reply, as far as its opcode has any. */
+static void learn(struct session *session, uint32_t opcode, const uint8_t *payload, size_t size)
+{
+	struct fuse_entry_out entry;
+	struct fuse_open_out open;
+	bool has_entry = opcode == FUSE_LOOKUP || opcode == FUSE_MKDIR || opcode == FUSE_MKNOD ||
+			 opcode == FUSE_SYMLINK || opcode == FUSE_LINK || opcode == FUSE_CREATE ||
+			 opcode == FUSE_TMPFILE;
+
+	if (has_entry && size >= sizeof(entry)) {
+		memcpy(&entry, payload, sizeof(entry));
+		remember(session->nodes, &session->node_count, entry.nodeid);
+		payload += sizeof(entry);
+		size -= sizeof(entry);
+	} else if (opcode != FUSE_OPEN && opcode != FUSE_OPENDIR) {
+		return;
+	}
+	if (size >= sizeof(open)) {
+		memcpy(&open, payload, sizeof(open));
+		remember(session->handles, &session->handle_count, open.fh);
+	}
+}
+
+/* Sends a request of @size bytes, already in the buffer, and checks what any reply must be. */
+static void serve(struct session *session, uint32_t opcode, uint32_t size, uint32_t writable)
+{
+	struct descriptor_chain *chain = &session->chain;
+	struct fuse_out_header header;
+	uint32_t used;
+
+	memset(chain, 0, sizeof(*chain));
+	memset(session->reply, 0xa5, sizeof(session->reply));
+	chain->readable_count = 2;
+	chain->segments[0] = (struct iovec){session->request, 24};
+	chain->segments[1] = (struct iovec){session->request + 24, size - 24};
+	chain->readable_bytes = size;
+	if (writable) {
+		chain->writable_count = 2;
+		chain->segments[2] = (struct iovec){session->reply, 9};
+		chain->segments[3] = (struct iovec){session->reply + 9, writable - 9};
+		chain->writable_bytes = writable;
+	}
+	used = fs_server_serve(session->server, chain);
+	CHECK(used <= writable);
+	for (size_t i = writable; i < sizeof(session->reply); i++)
+		CHECK(session->reply[i] == 0xa5);
+	if (used == 0)
+		return;
+	CHECK(used >= sizeof(header));
+	memcpy(&header, session->reply, sizeof(header));
+	CHECK(header.len == used && header.unique == session->unique);
+	CHECK(header.error <= 0 && header.error > -4096);
+	CHECK(header.error == 0 || used == sizeof(header));
+	if (header.error == 0)
+		learn(session, opcode, session->reply + sizeof(header), used - sizeof(header));
+}
+
+/* Keeps what makes the host fill memory (the share is on tmpfs) within 64 KiB. */
+static void bound_size(uint32_t opcode, uint8_t *body, uint32_t length)
+{
+	struct fuse_fallocate_in allocate;
+	struct fuse_copy_file_range_in copy;
+
+	if (opcode == FUSE_FALLOCATE && length >= sizeof(allocate)) {
+		memcpy(&allocate, body, sizeof(allocate));
+		allocate.offset &= 0xffff;
+		allocate.length &= 0xffff;
+		memcpy(body, &allocate, sizeof(allocate));
+	} else if (opcode == FUSE_COPY_FILE_RANGE && length >= sizeof(copy)) {
+		memcpy(&copy, body, sizeof(copy));
+		copy.len &= 0xffff;
+		memcpy(body, &copy, sizeof(copy));
+	}
+}
+
+static void send_record(struct session *session, const uint8_t *head, const uint8_t *arguments,
+			uint32_t length)
+{
+	struct fuse_in_header header = {
+		.len = (uint32_t)sizeof(header) + length,
+		.opcode = head[0],
+		.unique = ++session->unique,
+		.nodeid = recall(session->nodes, session->node_count, head[1]),
+	};
+	uint8_t *body = session->request + sizeof(header);
+	uint64_t id = head[2] & 0x80
+			      ? recall(session->handles, session->handle_count, head[2] & 0x3f)
+			      : recall(session->nodes, session->node_count, head[2] & 0x3f);
+
+	memcpy(session->request, &header, sizeof(header));
+	memcpy(body, arguments, length);
+	if ((head[2] & 0xc0) && length >= sizeof(id))
+		memcpy(body, &id, sizeof(id));
+	bound_size(head[0], body, length);
+	serve(session, head[0], header.len, head[3] ? 16 + head[3] * 16U : 0);
+}
+
+static void start_session(struct session *session)
+{
+	static const uint8_t head[RECORD_HEAD] = {FUSE_INIT, 0, 0, 8};
+	struct fuse_init_in in = {.major = 7, .minor = 41, .flags = 0xffffffffU};
+
+	remember(session->nodes, &session->node_count, FUSE_ROOT_ID);
+	send_record(session, head, (const uint8_t *)&in, sizeof(in));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct session session;
+	struct fs_config config = {.guest_uid = 1000, .guest_gid = 1000};
+	unsigned int records = 0;
+
+	if (size == 0)
+		return 0;
+	prepare();
+	fill_share();
+	memset(&session, 0, sizeof(session));
+	config.read_only = data[0] & 1;
+	config.fd_limit = data[0] & 2 ? 64 : 0;
+	config.root_fd = open(share, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CHECK(config.root_fd >= 0);
+	CHECK(fs_server_create(&session.server, &config) == 0);
+	close(config.root_fd);
+	start_session(&session);
+	for (size_t at = 1; size - at >= RECORD_HEAD && records < RECORD_MAX; records++) {
+		const uint8_t *head = data + at;
+		uint32_t length = (uint32_t)(head[4] | head[5] << 8);
+
+		at += RECORD_HEAD;
+		if (length > size - at)
+			length = (uint32_t)(size - at);
+		send_record(&session, head, data + at, length);
+		at += length;
+	}
+	check_descriptors();
+	fs_server_destroy(session.server);
+	CHECK(fchdir(start_directory) == 0);
+	check_canary();
+	return 0;
+}

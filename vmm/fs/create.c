@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations that make a file and open it at once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/fs/operation.h"
+
+#define CREATE_MODE_MASK (S_ISVTX | S_IRWXU | S_IRWXG | S_IRWXO)
+
+/* Answers CREATE and TMPFILE: the entry and the handle. On failure both are given up. */
+static int create_reply(struct fs_server *server, const struct wire_request *request,
+			struct inode *inode, const struct statx *status, struct handle *handle)
+{
+	struct {
+		struct fuse_entry_out entry;
+		struct fuse_open_out open;
+	} out = {.open = {.fh = handle->id}};
+	int result;
+
+	fs_fill_entry(server, inode, status, &out.entry);
+	result = wire_reply(request, &out, sizeof(out));
+	if (result < 0) {
+		fs_close_handle(server, handle);
+		fs_release_inode(server, inode);
+	} else {
+		inode->lookups++;
+	}
+	return result;
+}
+
+/* Makes a handle and an inode of a file just made. @fd is reserved and taken over. */
+static int create_adopt(struct fs_server *server, int fd, struct inode **inode,
+			struct statx *status, struct handle **handle)
+{
+	int error = fs_find_open(server, fd, inode, status);
+
+	if (error) {
+		fd_close(&fd);
+		inode_return_fd(&server->inodes);
+		return error;
+	}
+	error = fs_add_handle(server, HANDLE_FILE, fd, (*inode)->id, handle);
+	if (error)
+		fs_release_inode(server, *inode);
+	return error;
+}
+
+/* The file was there after all: what open(2) without O_EXCL does then. */
+static int create_open_existing(struct fs_server *server, struct inode *directory, const char *name,
+				int flags, struct inode **inode, struct statx *status,
+				struct handle **handle)
+{
+	int error = fs_find_entry(server, directory, name, inode, status);
+
+	if (error)
+		return error;
+	error = fs_open_inode(server, *inode, HANDLE_FILE, flags, handle);
+	if (!error) {
+		error = path_status((*handle)->fd, status);
+		if (error)
+			fs_close_handle(server, *handle);
+	}
+	if (error)
+		fs_release_inode(server, *inode);
+	return error;
+}
+
+int fs_create(struct fs_server *server, const struct wire_request *request)
+{
+	struct wire_reader reader = wire_arguments(request);
+	struct inode *directory, *inode;
+	struct fuse_create_in in;
+	struct handle *handle;
+	struct statx status;
+	const char *name;
+	int error, directory_fd, flags, fd;
+
+	wire_take(&reader, &in, sizeof(in));
+	if (wire_take_string(&reader, &name) || !wire_at_end(&reader))
+		return -EINVAL;
+	error = path_check_name(name);
+	if (error)
+		return error;
+	directory_fd = fs_node_fd(server, request->header.nodeid, S_IFDIR, &directory);
+	if (directory_fd < 0)
+		return directory_fd;
+	flags = fs_open_flags(server, in.flags);
+	if (flags < 0)
+		return flags;
+	error = inode_reserve_fd(&server->inodes);
+	if (error)
+		return error;
+	fd = path_create_name(directory_fd, name, flags & O_ACCMODE, in.mode & CREATE_MODE_MASK);
+	if (fd < 0) {
+		inode_return_fd(&server->inodes);
+		if (fd != -EEXIST || (in.flags & O_EXCL))
+			return fd;
+		error = create_open_existing(server, directory, name, flags, &inode, &status,
+					     &handle);
+	} else {
+		error = create_adopt(server, fd, &inode, &status, &handle);
+		if (!error)
+			inode_set_place(&server->inodes, inode, directory->id, name);
+	}
+	return error ? error : create_reply(server, request, inode, &status, handle);
+}
+
+/* The name that comes with it means nothing (Linux sends "/"). */
+int fs_tmpfile(struct fs_server *server, const struct wire_request *request)
+{
+	struct wire_reader reader = wire_arguments(request);
+	struct inode *directory, *inode;
+	struct fuse_create_in in;
+	struct handle *handle;
+	struct statx status;
+	const char *name;
+	int error, directory_fd, flags, fd;
+
+	wire_take(&reader, &in, sizeof(in));
+	if (wire_take_string(&reader, &name) || !wire_at_end(&reader))
+		return -EINVAL;
+	directory_fd = fs_node_fd(server, request->header.nodeid, S_IFDIR, &directory);
+	if (directory_fd < 0)
+		return directory_fd;
+	flags = fs_open_flags(server, in.flags);
+	if (flags < 0)
+		return flags;
+	error = inode_reserve_fd(&server->inodes);
+	if (error)
+		return error;
+	fd = path_create_unnamed(directory_fd, flags & O_ACCMODE, in.mode & CREATE_MODE_MASK);
+	if (fd < 0) {
+		inode_return_fd(&server->inodes);
+		return fd;
+	}
+	error = create_adopt(server, fd, &inode, &status, &handle);
+	return error ? error : create_reply(server, request, inode, &status, handle);
+}

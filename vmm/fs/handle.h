@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Open files and directories. A handle (fh of the protocol) is an index and a generation, with a
+ * type: a file's handle is no use for READDIR, nor a directory's for READ.
+ */
+#ifndef MVAGENT_FS_HANDLE_H
+#define MVAGENT_FS_HANDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "vmm/base/limits.h"
+
+#define HANDLE_SLAB_SIZE        256U
+#define HANDLE_SLAB_COUNT       (LIMIT_FS_HANDLES / HANDLE_SLAB_SIZE)
+#define HANDLE_DIRECTORY_BUFFER 8192U
+
+enum handle_type { HANDLE_FREE, HANDLE_FILE, HANDLE_DIRECTORY };
+
+/* Directory entries read ahead of what the guest has asked for. */
+struct directory_buffer {
+	struct directory_buffer *next_free;
+	uint32_t start; /* the next entry */
+	uint32_t end;
+	_Alignas(8) uint8_t bytes[HANDLE_DIRECTORY_BUFFER]; /* of struct linux_dirent64 */
+};
+
+struct handle {
+	uint64_t id; /* generation << 32 | index; 0 while the slot is free */
+	enum handle_type type;
+	int fd;
+	uint32_t generation;
+	uint32_t next_free;
+	uint64_t node_id; /* the inode it was opened on */
+	/* Directories: entries read and not yet given, and the position they start at. */
+	struct directory_buffer *buffer;
+	int64_t position;
+};
+
+struct handle_table {
+	struct handle *slabs[HANDLE_SLAB_COUNT];
+	struct directory_buffer *free_buffers;
+	uint32_t slot_count;
+	uint32_t free_slot; /* index + 1; 0: none */
+	uint32_t open_count;
+	uint32_t directory_count;
+};
+
+void handle_table_create(struct handle_table *table);
+void handle_table_destroy(struct handle_table *table);
+
+/* Adds a handle on @fd, taken over on success only. Returns 0, -ENFILE (too many) or -ENOMEM. */
+int handle_add(struct handle_table *table, enum handle_type type, int fd, uint64_t node_id,
+	       struct handle **handle);
+
+/* The open handle of that id and type, or NULL. */
+struct handle *handle_find(struct handle_table *table, uint64_t id, enum handle_type type);
+
+/* Closes the handle. */
+void handle_remove(struct handle_table *table, struct handle *handle);
+
+/* Closes every handle; returns how many there were. */
+uint32_t handle_table_reset(struct handle_table *table);
+
+/* The handle's directory buffer, made at first use. NULL: no memory. */
+struct directory_buffer *handle_buffer(struct handle_table *table, struct handle *handle);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mvagent-fs: one share, as a vhost-user back end. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+#include "vmm/fs/device.h"
+#include "vmm/fs/options.h"
+#include "vmm/fs/privilege.h"
+
+/* Operations of the loop: what the back end uses. */
+#define LOOP_OPERATIONS (1 + FS_DEVICE_QUEUES)
+
+/* As many descriptors as the system lets this process have: each inode the guest knows holds one.
+ */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		log_warning("cannot raise the limit of open files: %s", strerror(errno));
+}
+
+/* A write past RLIMIT_FSIZE or into a hung-up socket is answered by its errno. */
+static void ignore_signals(void)
+{
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Serves the front end on @socket_fd, which is taken over, until it hangs up. */
+static int serve(struct fs_server *server, int socket_fd)
+{
+	struct vhost_backend_description description;
+	struct vhost_backend_counters counters;
+	struct vhost_backend *backend;
+	struct fs_device device;
+	struct loop *loop;
+	int error = loop_create(&loop, LOOP_OPERATIONS, LOOP_BACKEND_ANY);
+
+	if (error) {
+		fd_close(&socket_fd);
+		return log_errno(error, "cannot make an event loop");
+	}
+	description = fs_device_describe(&device, server);
+	error = vhost_backend_create(&backend, &description, loop, socket_fd);
+	if (error) {
+		log_errno(error, "cannot serve the vhost-user socket");
+		goto out_loop;
+	}
+	error = loop_enable(loop);
+	if (!error)
+		error = loop_run(loop);
+	if (error)
+		log_errno(error, "the vhost-user session failed");
+	counters = vhost_backend_counters(backend);
+	fs_server_report(server);
+	log_info("kicks %llu, interrupts %llu", (unsigned long long)counters.kicks,
+		 (unsigned long long)counters.interrupts);
+	vhost_backend_destroy(backend);
+out_loop:
+	loop_destroy(loop);
+	return error;
+}
+
+int main(int argc, char **argv)
+{
+	struct fs_options options;
+	struct fs_config config;
+	struct fs_server *server;
+	int result = fs_options_parse(&options, argc, argv);
+
+	if (result <= 0)
+		return result ? EXIT_FAILURE : EXIT_SUCCESS;
+	log_set_level(options.verbose ? LOG_VERBOSE : LOG_NORMAL);
+	ignore_signals();
+	raise_descriptor_limit();
+	if (fs_drop_capabilities())
+		return EXIT_FAILURE;
+	if (options.socket_path)
+		options.socket_fd = vhost_backend_listen(options.socket_path);
+	if (options.socket_fd < 0)
+		return EXIT_FAILURE;
+
+	config = (struct fs_config){
+		.root_fd = options.root_fd,
+		.read_only = options.read_only,
+		.guest_uid = options.guest_uid,
+		.guest_gid = options.guest_gid,
+	};
+	result = fs_server_create(&server, &config);
+	if (result)
+		return EXIT_FAILURE;
+	fd_close(&options.root_fd);
+	result = serve(server, options.socket_fd);
+	fs_server_destroy(server);
+	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}

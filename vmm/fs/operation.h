@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the server: its state, and one function for each operation. An operation takes its
+ * arguments from the request, puts its payload into the reply, and returns the payload's size or
+ * the negative errno that the guest gets. For what an operation means see fuse(4) and linux/fuse.h.
+ */
+#ifndef MVAGENT_FS_OPERATION_H
+#define MVAGENT_FS_OPERATION_H
+
+#include "vmm/fs/attr.h"
+#include "vmm/fs/handle.h"
+#include "vmm/fs/inode.h"
+#include "vmm/fs/path.h"
+#include "vmm/fs/server.h"
+#include "vmm/fs/wire.h"
+
+/* How long the guest may believe attributes and names. Host edits are seen after that at the
+ * latest. */
+#define FS_ATTRIBUTE_SECONDS 1U
+#define FS_ENTRY_SECONDS     1U
+
+struct fs_server {
+	int proc_fd; /* /proc/self/fd */
+	int root_fd; /* the root inode's descriptor; the inode table's */
+	uint64_t root_device;
+	bool read_only;
+	bool initialized; /* INIT was answered, DESTROY was not */
+	struct attr_owner owner;
+	struct inode_table inodes;
+	struct handle_table handles;
+	struct fs_counters counters;
+	uint8_t arguments[WIRE_ARGUMENTS_MAX];
+	uint8_t scratch[65536]; /* a reply in the making */
+};
+
+/* Forgets all inodes and handles: a new session begins, or the last one ended. */
+void fs_server_reset(struct fs_server *server);
+
+/* dispatch.c */
+int fs_dispatch(struct fs_server *server, const struct wire_request *request);
+const char *fs_operation_name(uint32_t opcode);
+bool fs_operation_replies(uint32_t opcode);
+
+/* lookup.c: shared by all that answer with an entry */
+
+/* The O_PATH descriptor of the node id, which must be of @type (S_IFDIR, S_IFREG, S_IFLNK; 0: any).
+ * Returns fd (the table's), or -ESTALE, -ENOTDIR, -EISDIR, -EINVAL, -errno. */
+int fs_node_fd(struct fs_server *server, uint64_t node_id, mode_t type, struct inode **inode);
+
+/* Looks up @name, adds the inode to the table or finds it there. It has no lookup counted yet: the
+ * caller counts one once the reply is out, or calls fs_release_inode. 0 or -errno. */
+int fs_find_entry(struct fs_server *server, struct inode *directory, const char *name,
+		  struct inode **inode, struct statx *status);
+
+/* The same for an inode that is already open: @fd stays the caller's. */
+int fs_find_open(struct fs_server *server, int fd, struct inode **inode, struct statx *status);
+
+/* Drops an inode that has no lookups, after an error. */
+void fs_release_inode(struct fs_server *server, struct inode *inode);
+
+void fs_fill_entry(const struct fs_server *server, const struct inode *inode,
+		   const struct statx *status, struct fuse_entry_out *entry);
+
+/* Answers with an entry and counts the lookup; drops the inode when the reply does not fit. */
+int fs_reply_entry(struct fs_server *server, const struct wire_request *request,
+		   struct inode *inode, const struct statx *status);
+
+/* Finds @name and answers with its entry. */
+int fs_reply_name(struct fs_server *server, const struct wire_request *request,
+		  struct inode *directory, const char *name);
+
+/* If @name of @directory_fd is an inode of the table, makes sure that it keeps a descriptor, since
+ * that name is about to go. Returns it, or NULL. */
+struct inode *fs_hold_victim(struct fs_server *server, int directory_fd, const char *name);
+
+/* data.c: shared by open, create and tmpfile */
+
+/* The flags to open a host file with: access mode and O_TRUNC of the guest's, nothing else.
+ * -EINVAL: access mode 3; -EROFS. */
+int fs_open_flags(const struct fs_server *server, uint32_t guest_flags);
+
+/* Makes a handle of @fd (reserved, taken over also on failure). */
+int fs_add_handle(struct fs_server *server, enum handle_type type, int fd, uint64_t node_id,
+		  struct handle **handle);
+
+/* Opens the inode's file or directory as a handle. 0 or -errno. */
+int fs_open_inode(struct fs_server *server, struct inode *inode, enum handle_type type, int flags,
+		  struct handle **handle);
+void fs_close_handle(struct fs_server *server, struct handle *handle);
+
+typedef int fs_operation(struct fs_server *server, const struct wire_request *request);
+
+/* session.c */
+fs_operation fs_init, fs_destroy, fs_interrupt, fs_forget, fs_batch_forget, fs_statfs, fs_syncfs,
+	fs_ioctl;
+/* lookup.c */
+fs_operation fs_lookup;
+/* meta.c */
+fs_operation fs_getattr, fs_statx, fs_setattr, fs_access;
+/* xattr.c */
+fs_operation fs_getxattr, fs_setxattr, fs_listxattr, fs_removexattr;
+/* name.c */
+fs_operation fs_mkdir, fs_mknod, fs_symlink, fs_readlink, fs_link, fs_unlink, fs_rmdir, fs_rename,
+	fs_rename2;
+/* create.c */
+fs_operation fs_create, fs_tmpfile;
+/* data.c */
+fs_operation fs_open, fs_release, fs_read, fs_write, fs_fsync, fs_fallocate, fs_lseek,
+	fs_copy_file_range;
+/* dir.c */
+fs_operation fs_opendir, fs_releasedir, fs_readdir, fs_readdirplus, fs_fsyncdir;
+
+#endif

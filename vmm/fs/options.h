@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of mvagent-fs. */
+#ifndef MVAGENT_FS_OPTIONS_H
+#define MVAGENT_FS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fs_options {
+	int socket_fd;           /* --fd, or -1 */
+	const char *socket_path; /* --socket, or NULL */
+	int root_fd;             /* --root-fd, or --root opened; the caller's to close */
+	bool read_only;
+	uint32_t guest_uid;
+	uint32_t guest_gid;
+	bool verbose;
+};
+
+/* Parses the command line. Returns 1 to go on, 0 when all is done (--help, --version), or -EINVAL
+ * or -errno with the sentence printed. */
+int fs_options_parse(struct fs_options *options, int argc, char **argv);
+
+#endif

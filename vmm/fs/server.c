@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/fs/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+#include "vmm/fs/operation.h"
+
+/* How many descriptors there may be for the guest. */
+static unsigned int server_fd_limit(unsigned int wanted)
+{
+	struct rlimit limit;
+	rlim_t available = LIMIT_FS_FD_MINIMUM;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+	    limit.rlim_cur > LIMIT_FS_FD_RESERVE + LIMIT_FS_FD_MINIMUM)
+		available = limit.rlim_cur - LIMIT_FS_FD_RESERVE;
+	if (available > LIMIT_FS_INODES + LIMIT_FS_HANDLES)
+		available = LIMIT_FS_INODES + LIMIT_FS_HANDLES;
+	if (wanted >= LIMIT_FS_FD_MINIMUM && wanted < available)
+		return wanted;
+	return (unsigned int)available;
+}
+
+/* Opens the root once more, O_PATH, and makes it node 1. */
+static int server_open_root(struct fs_server *server, const struct fs_config *config)
+{
+	struct inode_identity identity;
+	struct statx status;
+	int root_fd = path_open_name(config->root_fd, ".");
+	int error;
+
+	if (root_fd < 0)
+		return log_errno(root_fd, root_fd == -ENOSYS
+						  ? "the kernel has no openat2 (Linux 5.6 or "
+						    "newer is needed)"
+						  : "cannot open the root of the share");
+	error = path_status(root_fd, &status);
+	if (!error && !S_ISDIR(status.stx_mode))
+		error = -ENOTDIR;
+	if (error) {
+		fd_close(&root_fd);
+		return log_errno(error, "cannot use the root of the share");
+	}
+	identity = inode_identity_of(&status);
+	server->root_device = identity.device;
+	server->root_fd = root_fd;
+	return inode_table_create(&server->inodes, root_fd, &identity,
+				  server_fd_limit(config->fd_limit));
+}
+
+int fs_server_create(struct fs_server **result, const struct fs_config *config)
+{
+	struct fs_server *server = calloc(1, sizeof(*server));
+	int error;
+
+	if (!server)
+		return log_errno(-ENOMEM, "no memory for the file server");
+	server->read_only = config->read_only;
+	handle_table_create(&server->handles);
+	server->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (server->proc_fd < 0 || fchdir(server->proc_fd)) {
+		error = log_errno(-errno, "cannot enter /proc/self/fd, which must be mounted");
+		goto out;
+	}
+	error = server_open_root(server, config);
+	if (error)
+		goto out;
+	error = attr_owner_create(&server->owner, config->guest_uid, config->guest_gid);
+	if (error)
+		goto out;
+	umask(0);
+	*result = server;
+	return 0;
+out:
+	fs_server_destroy(server);
+	return error;
+}
+
+void fs_server_destroy(struct fs_server *server)
+{
+	attr_owner_destroy(&server->owner);
+	handle_table_destroy(&server->handles);
+	inode_table_destroy(&server->inodes);
+	fd_close(&server->proc_fd);
+	free(server);
+}
+
+void fs_server_reset(struct fs_server *server)
+{
+	uint32_t closed = handle_table_reset(&server->handles);
+
+	while (closed--)
+		inode_return_fd(&server->inodes);
+	inode_table_reset(&server->inodes);
+	server->initialized = false;
+}
+
+uint32_t fs_server_serve(struct fs_server *server, const struct descriptor_chain *chain)
+{
+	struct wire_request request;
+	int result = wire_decode(&request, chain, server->arguments);
+
+	if (result)
+		server->counters.invalid++;
+	else
+		result = fs_dispatch(server, &request);
+	if (result < 0)
+		server->counters.errors++;
+	return fs_operation_replies(request.header.opcode) ? wire_finish(&request, result) : 0;
+}
+
+const struct fs_counters *fs_server_counters(const struct fs_server *server)
+{
+	return &server->counters;
+}
+
+struct fs_usage fs_server_usage(const struct fs_server *server)
+{
+	return (struct fs_usage){
+		.inodes = server->inodes.inode_count,
+		.handles = server->handles.open_count,
+		.descriptors = server->inodes.fd_used,
+	};
+}
+
+void fs_server_report(const struct fs_server *server)
+{
+	uint64_t total = 0;
+
+	for (uint32_t opcode = 0; opcode < WIRE_OPCODE_COUNT; opcode++) {
+		uint64_t count = server->counters.requests[opcode];
+
+		total += count;
+		if (count)
+			log_info("requests: %s %" PRIu64, fs_operation_name(opcode), count);
+	}
+	log_info("requests in all: %" PRIu64 ", answered with an error: %" PRIu64
+		 ", not well-formed: %" PRIu64,
+		 total, server->counters.errors, server->counters.invalid);
+}
