@@ -42,6 +42,20 @@ unsigned int virtio_mmio_queue_count(const struct virtio_mmio *mmio);
  * ones, outside the configuration space, are ignored (writes) or read as zero. */
 void virtio_mmio_write(struct virtio_mmio *mmio, uint64_t offset, const void *data,
 		       unsigned int length);
-void virtio_mmio_read(struct virtio_mmio *mmio, uint64_t offset, void *data, unsigned int length);
+void virtio_mmio_read(const struct virtio_mmio *mmio, uint64_t offset, void *data,
+		      unsigned int length);
+
+/* A stretch of the register page. */
+struct virtio_mmio_register_range {
+	uint32_t offset;
+	uint32_t length;
+};
+
+/* The registers whose writes the machine may hold back (KVM's coalesced MMIO), as long as it
+ * delivers them, in the order in which they were made, before the next write that is not held back.
+ * No such write changes what the driver reads before it writes to another register; the one
+ * exception is a QueueReady that the driver clears on its error path and reads back (4.2.2.2),
+ * which may still show 1 then. */
+const struct virtio_mmio_register_range *virtio_mmio_postponable(unsigned int *count);
 
 #endif
