@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of real guests: every function of a test file whose name begins with test_ is one test.
+
+A test file ends with harness.main(globals()). It runs where /dev/kvm works: directly, or in the lab. It prints
+"ok NAME", "not ok NAME: why" or "skip NAME: why" for each test and nothing is left behind: after each
+test the harness looks for processes of mvagent that are still there.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("MVAGENT_BUILD", CHECKOUT / "build")).resolve()
+MVAGENT = str(BUILD / "bin/mvagent")
+
+# In the lab a run takes seconds; a limit is there so that a hang fails instead of hanging the suite.
+LIMIT = 120
+
+
+class Skip(Exception):
+    """Raised by a test that cannot be run here, with the reason."""
+
+
+class Failure(Exception):
+    """Raised by a test that saw something else than it expects."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def expect_equal(seen, wanted, what="value"):
+    if seen != wanted:
+        raise Failure(f"{what}: {seen!r} instead of {wanted!r}")
+
+
+def expect_in(part, whole, what="output"):
+    if part not in whole:
+        raise Failure(f"{part!r} is not in {what}: {whole[-600:]!r}")
+
+
+class Result:
+    def __init__(self, completed, seconds):
+        self.status = completed.returncode
+        self.stdout = completed.stdout
+        self.stderr = completed.stderr
+        self.seconds = seconds
+
+    @property
+    def out(self):
+        return self.stdout.decode(errors="replace")
+
+    @property
+    def err(self):
+        return self.stderr.decode(errors="replace")
+
+
+def mvagent(*arguments, stdin=b"", env=None, limit=LIMIT, program=None, cwd=None):
+    """Runs mvagent with its streams on pipes."""
+    begin = time.monotonic()
+    completed = subprocess.run(
+        [program or MVAGENT, *map(os.fsencode, arguments)],
+        input=stdin if isinstance(stdin, bytes) else None,
+        stdin=None if isinstance(stdin, bytes) else stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        cwd=cwd,
+        timeout=limit,
+        check=False,
+    )
+    return Result(completed, time.monotonic() - begin)
+
+
+def run(*arguments, **named):
+    """mvagent run ARGUMENTS."""
+    return mvagent("run", *arguments, **named)
+
+
+def start(*arguments, **named):
+    """Starts mvagent run ARGUMENTS without waiting for it."""
+    named.setdefault("stdin", subprocess.DEVNULL)
+    named.setdefault("stdout", subprocess.PIPE)
+    named.setdefault("stderr", subprocess.PIPE)
+    return subprocess.Popen([MVAGENT, "run", *arguments], **named)
+
+
+def run_ok(*arguments, **named):
+    """As run, for runs that must succeed."""
+    result = run(*arguments, **named)
+    if result.status != 0:
+        raise Failure(f"status {result.status}: {result.err[-600:]}")
+    return result
+
+
+def run_json(*arguments, **named):
+    """As run, with the outcome that --json wrote."""
+    with directory() as place:
+        path = place / "outcome.json"
+        result = run("--json", str(path), *arguments, **named)
+        return result, json.loads(path.read_text())
+
+
+@contextlib.contextmanager
+def directory(parent=None):
+    """A directory of the test's own, gone afterwards."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="mvagent-test-", dir=parent))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def processes():
+    """The processes of mvagent that exist now, as {pid: command line}."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            target = os.readlink(entry / "exe")
+            if target.startswith(str(BUILD)):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition, what, seconds=30.0):
+    """Waits for condition() to be true; fails with @what when it does not become so."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Failure(f"waited {seconds:.0f} s for {what}")
+        time.sleep(0.02)
+
+
+def expect_nothing_left():
+    """Every process of the runs so far is gone (at once, or within a moment for those that were killed)."""
+    wait_until(lambda: not processes(), f"processes to end: {processes()}", 5)
+
+
+def main(names):
+    """Runs the tests that the command line names, or all."""
+    tests = {name: value for name, value in names.items() if name.startswith("test_") and callable(value)}
+    chosen = sys.argv[1:] or list(tests)
+    failed = False
+    for name in chosen:
+        begin = time.monotonic()
+        try:
+            tests[name]()
+            expect_nothing_left()
+            line = f"ok {name}"
+        except Skip as reason:
+            line = f"skip {name}: {reason}"
+        except (Failure, subprocess.TimeoutExpired, OSError) as failure:
+            line = f"not ok {name}: {failure}"
+            failed = True
+        except Exception:  # a broken test is a failed one, with its place
+            line = f"not ok {name}: " + traceback.format_exc().replace("\n", " | ")
+            failed = True
+        print(f"{line}", flush=True)
+        print(f"     {name} took {time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
+    sys.exit(1 if failed else 0)
