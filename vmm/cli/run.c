@@ -21,7 +21,7 @@
  * once. reboot=k: by the keyboard controller, one port write. earlyprintk: the machine's write-only
  * console.
  */
-#define COMMAND_LINE_BASE "panic=-1 reboot=k earlyprintk=serial,0x3f8,nocfg,keep tsc=reliable"
+#define COMMAND_LINE_BASE "panic=-1 reboot=k earlyprintk=serial,keep tsc=reliable swiotlb=noforce"
 
 struct run {
 	struct run_options options;
@@ -29,6 +29,7 @@ struct run {
 	struct guest_identity identity;
 	struct run_shares shares;
 	struct report report;
+	struct report_file json;
 	/* Inputs, opened here and inherited by those who need them. */
 	int kvm_fd, kernel_fd, initrd_fd, image_fd;
 	/* Sockets: [0] is the supervisor's or mvagent-vmm's end, [1] the other. */
@@ -118,7 +119,7 @@ static int run_start_vmm(struct run *run, struct process *process)
 		snprintf(prefix, sizeof(prefix), "%s:", run->shares.directories[i].tag);
 		process_plan_add_fd(&plan, "--share", prefix, run->fs[i][0]);
 	}
-	snprintf(prefix, sizeof(prefix), "%u:", SESSION_PORT_CONTROL);
+	snprintf(prefix, sizeof(prefix), "%d:", SESSION_PORT_CONTROL);
 	process_plan_add_fd(&plan, "--port", prefix, run->control[1]);
 	for (unsigned int i = 0; i < STREAM_COUNT; i++) {
 		snprintf(prefix, sizeof(prefix), "%u:", ports[i]);
@@ -143,6 +144,8 @@ static int run_start_blk(struct run *run, struct process *process)
 	process_plan_init(&plan, "mvagent-blk", path);
 	process_plan_add_fd(&plan, "--fd", "", run->blk[1]);
 	process_plan_add_fd(&plan, "--image-fd", "", run->image_fd);
+	if (run->options.no_io_uring)
+		process_plan_add(&plan, "--no-io-uring");
 	if (run->options.verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);
@@ -287,7 +290,7 @@ static int run_finish(struct run *run)
 	if (report->outcome.sentence[0])
 		log_error("%s", report->outcome.sentence);
 	report_log(report);
-	if (run->options.json && report_write_json(report, run->options.json) < 0)
+	if (run->options.json && report_write_json(report, &run->json) < 0)
 		return EXIT_MVAGENT;
 	return outcome_exit_status(&report->outcome);
 }
@@ -298,6 +301,7 @@ static struct run *run_create(void)
 
 	if (!run)
 		return NULL;
+	run->json = REPORT_FILE_NONE;
 	run->kvm_fd = run->kernel_fd = run->initrd_fd = run->image_fd = -1;
 	memset(run->monitor, -1, sizeof(run->monitor));
 	memset(run->control, -1, sizeof(run->control));
@@ -314,6 +318,7 @@ static void run_destroy(struct run *run)
 	fd_close(&run->control[0]);
 	/* The streams' own ends stay open: a thread may still wait on standard input, and ends with
 	 * us. */
+	report_file_close(&run->json);
 	run_shares_destroy(&run->shares);
 	guest_identity_destroy(&run->identity);
 	run_options_free(&run->options);
@@ -323,6 +328,8 @@ static void run_destroy(struct run *run)
 /* With the options known: the run itself. */
 static int run_supervise(struct run *run, struct supervisor *supervisor)
 {
+	if (run->options.json && report_file_open(&run->json, run->options.json) < 0)
+		return EXIT_MVAGENT;
 	supervisor_block_signals();
 	if (run_prepare(run, supervisor) < 0) {
 		/* The sentence that said why is on standard error already. */
@@ -361,10 +368,9 @@ int run_command(int argc, char **argv)
 	case RUN_OPTIONS_RUN:
 		if (run->options.verbose || run->options.quiet)
 			log_set_level(run->options.verbose ? LOG_VERBOSE : LOG_QUIET);
-		/* Not freed: a stream's thread may wait on standard input until the process ends.
-		 */
+		/* Not freed: a stream's thread may use it until the process ends. */
 		supervisor = calloc(1, sizeof(*supervisor));
-		if (supervisor)
+		if (supervisor) /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 			status = run_supervise(run, supervisor);
 		break;
 	}
