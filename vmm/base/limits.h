@@ -35,6 +35,10 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_VSOCK_BUFFER_BYTES 262144 /* receive credit we grant for each connection */
 #define LIMIT_VSOCK_PACKET_BYTES 65536  /* VIRTIO_VSOCK_MAX_PKT_BUF_SIZE of Linux */
 
+/* Small devices: what one request may ask for */
+#define LIMIT_RNG_REQUEST_BYTES 65536U
+#define LIMIT_BALLOON_PAGES     1024 /* Linux sends 256: VIRTIO_BALLOON_ARRAY_PFNS_MAX */
+
 /* Session messages between supervisor and init. A START message carries argv and environment, which
  * the kernel itself bounds at ARG_MAX (a quarter of an 8 MiB stack) and MAX_ARG_STRLEN for each. */
 #define LIMIT_SESSION_MESSAGE_BYTES (4U << 20)
@@ -42,12 +46,17 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_HOST_NAME_BYTES       64 /* __NEW_UTS_LEN */
 
 /* virtio-fs server */
-#define LIMIT_FS_INODES        1000000
-#define LIMIT_FS_HANDLES       65536
-#define LIMIT_FS_REQUEST_PAGES 256
-#define LIMIT_FS_IO_BYTES      (1U << 20)
-#define LIMIT_FS_NAME_BYTES    255
-#define LIMIT_FS_SYMLINK_BYTES 4095
+#define LIMIT_FS_INODES            1000000
+#define LIMIT_FS_HANDLES           65536
+#define LIMIT_FS_DIRECTORY_HANDLES 4096 /* each may hold an 8 KiB buffer */
+#define LIMIT_FS_DEPTH             4096 /* directories between the root and a name: PATH_MAX */
+#define LIMIT_FS_COPY_BYTES        (16U << 20) /* one copy_file_range: bounds how long others wait */
+#define LIMIT_FS_FD_RESERVE        64          /* descriptors kept for the server itself */
+#define LIMIT_FS_FD_MINIMUM        64          /* and those it needs for the guest at the least */
+#define LIMIT_FS_REQUEST_PAGES     256
+#define LIMIT_FS_IO_BYTES          (1U << 20)
+#define LIMIT_FS_NAME_BYTES        255
+#define LIMIT_FS_SYMLINK_BYTES     4095
 
 /* virtio-blk server */
 #define LIMIT_BLK_INFLIGHT 128

@@ -51,7 +51,8 @@ int virtqueue_start(struct virtqueue *queue, const struct guest_memory *memory, 
 		    uint64_t descriptor_gpa, uint64_t available_gpa, uint64_t used_gpa,
 		    uint16_t base);
 
-/* Takes the next chain that the guest has made available.
+/* Takes the next chain that the guest has made available. Between two publications at most
+ * queue->size chains come out, whatever the guest does.
  * 1: @chain is filled; 0: none is there; -EPROTO: the ring is broken (index jump, loop, bad
  * address, too many segments, readable after writable, indirect in indirect...). */
 int virtqueue_pop(struct virtqueue *queue, struct descriptor_chain *chain);
@@ -79,8 +80,9 @@ size_t descriptor_chain_read(const struct descriptor_chain *chain, size_t offset
 size_t descriptor_chain_write(const struct descriptor_chain *chain, size_t offset,
 			      const void *buffer, size_t length);
 
-/* The iovecs of bytes [offset, offset + length) of the readable or writable part, at most @capacity
- * of them in @vector. Returns their count (0 when the range is not wholly inside the part). */
+/* The iovecs of bytes [offset, offset + length) of the readable or writable part, in @vector.
+ * Returns their count; 0 when the range is empty, is not wholly inside the part, or would need more
+ * than @capacity of them. */
 unsigned int descriptor_chain_readable_iovec(const struct descriptor_chain *chain, size_t offset,
 					     size_t length, struct iovec *vector,
 					     unsigned int capacity);

@@ -13,7 +13,7 @@ struct vhost_frontend;
 
 struct vhost_frontend_description {
 	enum virtio_device_id id;
-	int socket_fd;                     /* connected; taken over */
+	int socket_fd;                     /* connected; taken over, also on failure */
 	int memory_fd;                     /* the memfd behind guest memory; the caller's */
 	const struct guest_memory *memory; /* region offsets in memory_fd follow in order from 0 */
 	unsigned int queue_count;

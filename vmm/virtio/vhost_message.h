@@ -43,7 +43,7 @@ enum vhost_request {
 #define VHOST_FLAG_REPLY        0x4U
 #define VHOST_FLAG_NEED_REPLY   0x8U
 
-#define VHOST_F_PROTOCOL_FEATURES            (1ULL << 30) /* in GET_FEATURES, besides virtio's own bits */
+#define VHOST_F_PROTOCOL_FEATURES            (1ULL << 30) /* among virtio's own */
 #define VHOST_PROTOCOL_F_MQ                  (1ULL << 0)
 #define VHOST_PROTOCOL_F_REPLY_ACK           (1ULL << 3)
 #define VHOST_PROTOCOL_F_CONFIG              (1ULL << 9)
@@ -98,11 +98,14 @@ struct vhost_message {
 	int fds[VHOST_MESSAGE_MAX_FDS];
 };
 
-#define VHOST_HEADER_BYTES 12U
+#define VHOST_HEADER_BYTES        12U
+#define VHOST_CONFIG_HEADER_BYTES 12U /* offset, size and flags before the bytes */
+#define VHOST_MEMORY_HEADER_BYTES 8U  /* count and padding before the regions */
 
-/* Receives one message, header and payload, whole. Blocking. Returns 1, 0 at an orderly end of file
- * before a header, -EPROTO for a message that cannot be (version, size, descriptors), or -errno. On
- * any return but 1 no descriptor is left open. */
+/* Receives one message, header and payload, whole. Blocks as the socket does until the first byte,
+ * then at most 10 s for each further piece. Returns 1, 0 at an orderly end of file before a header,
+ * -EPROTO for a message that cannot be (version, size, descriptors), -ETIMEDOUT, or -errno. On any
+ * return but 1 no descriptor is left open. */
 int vhost_message_receive(int socket_fd, struct vhost_message *message);
 
 /* Sends one message with its descriptors (which stay the caller's). 0 or -errno. */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/virtio/vhost_memory.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vmm/base/bytes.h"
+
+/* The unit in which a file can be mapped: hugetlbfs gives its page size here and maps only at
+ * multiples of it; others give something that does no harm. */
+static uint64_t mapping_granularity(const struct stat *status)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t block = (uint64_t)status->st_blksize;
+
+	return block > page && (block & (block - 1)) == 0 ? block : page;
+}
+
+int vhost_memory_add(struct vhost_memory *table, const struct vhost_memory_region *region, int fd)
+{
+	struct guest_memory_region added = {
+		.gpa = region->gpa,
+		.size = region->size,
+		.user_address = region->user_address,
+	};
+	unsigned int index = table->memory.count;
+	struct stat status;
+	uint64_t start;
+	size_t length;
+	void *address;
+	int error;
+
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	/* A mapping beyond the end of its file is a SIGBUS at first touch. This also bounds offset
+	 * and size, so that nothing below can wrap. */
+	if (!S_ISREG(status.st_mode) ||
+	    !bytes_range_fits(region->mmap_offset, region->size, (uint64_t)status.st_size))
+		return -EINVAL;
+	start = region->mmap_offset & ~(mapping_granularity(&status) - 1);
+	length = region->size + (region->mmap_offset - start);
+	if (region->size == 0)
+		return -EINVAL;
+	address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+		       (off_t)start);
+	if (address == MAP_FAILED)
+		return -errno;
+	added.host = (uint8_t *)address + (region->mmap_offset - start);
+	error = guest_memory_add(&table->memory, &added);
+	if (error) {
+		munmap(address, length);
+		return error;
+	}
+	table->mappings[index].address = address;
+	table->mappings[index].length = length;
+	return 0;
+}
+
+int vhost_memory_remove(struct vhost_memory *table, const struct vhost_memory_region *region)
+{
+	struct guest_memory *memory = &table->memory;
+
+	for (unsigned int i = 0; i < memory->count; i++) {
+		if (memory->regions[i].gpa != region->gpa ||
+		    memory->regions[i].user_address != region->user_address ||
+		    memory->regions[i].size != region->size)
+			continue;
+		munmap(table->mappings[i].address, table->mappings[i].length);
+		memory->count--;
+		memory->regions[i] = memory->regions[memory->count];
+		table->mappings[i] = table->mappings[memory->count];
+		return 0;
+	}
+	return -ENOENT;
+}
+
+void vhost_memory_clear(struct vhost_memory *table)
+{
+	for (unsigned int i = 0; i < table->memory.count; i++)
+		munmap(table->mappings[i].address, table->mappings[i].length);
+	table->memory.count = 0;
+}
