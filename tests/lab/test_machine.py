@@ -98,6 +98,28 @@ def test_clock_and_random():
     expect(first[1] != second[1], "two guests had the same random bytes")
 
 
+def test_network_card_leads_nowhere():
+    """Frames that guest root sends are counted and go nowhere; none ever comes back."""
+    program = r"""
+import fcntl, socket, struct
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+request = struct.pack('16sH', b'eth0', 0x1 | 0x40)
+fcntl.ioctl(s, 0x8914, request.ljust(40, b'\0'))
+s.bind(('eth0', 0))
+for size in (60, 1514, 60, 900, 60): s.send(b'\xff' * 6 + b'\2' * 6 + b'\x08\x06' + bytes(size - 14))
+s.settimeout(0.5)
+try:
+    while True:
+        data, address = s.recvfrom(2000)
+        if address[2] != socket.PACKET_OUTGOING: print('a frame came in')
+except TimeoutError: print('silence')
+"""
+    result, outcome = run_json("--user", "root", "--", "python3", "-c", program)
+    expect_equal((result.status, result.out), (0, "silence\n"), result.err)
+    expect(outcome["machine"]["total"]["frames_dropped"] >= 5, f"{outcome['machine']['total']}")
+    expect(outcome["machine"]["total"]["bytes_dropped"] >= 2594, f"{outcome['machine']['total']}")
+
+
 def test_kernel_serves_agents():
     """What agents and their tools expect of a kernel."""
     program = r"""
