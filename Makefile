@@ -13,7 +13,7 @@ PKGS := liburing libseccomp libcjson
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion $(WERROR)
 CPPFLAGS += -D_GNU_SOURCE -I.
 CFLAGS ?= -O2 -g
-CFLAGS_ALL = -std=gnu11 $(WARNINGS) -fPIE -fstack-protector-strong $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer,-D_FORTIFY_SOURCE=2) $(CFLAGS)
+CFLAGS_ALL = -std=gnu11 $(WARNINGS) -fPIE -fstack-protector-strong $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer,-D_FORTIFY_SOURCE=2) $(CFLAGS)
 LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
 # One archive for each directory, lowest first: a directory may include only from those before it.
@@ -70,6 +70,11 @@ $(BUILD)/guest/init: $(GUEST_OBJECTS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -static -no-pie -Wl,--gc-sections -s $^ -o $@
+# The same sources but main(), as the unit tests link them.
+$(BUILD)/lib/libguest.a: $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out guest/init.c,$(wildcard guest/*.c)))
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
 $(GUEST): $(BUILD)/guest/init
 	$(call say,CPIO,$@)
 	@mkdir -p $(@D)
@@ -89,7 +94,7 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
 UNIT_LIBRARIES := -lcmocka -l:liburing.a -lseccomp -lfdt -lcjson -lpthread
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,cli machine fs root virtio wire loop base)
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine fs root virtio wire loop base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@
@@ -108,14 +113,32 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/repla
 .PHONY: replay
 replay: $(FUZZ_REPLAYS)
 
+# The hostile guest of the share: raw FUSE over vhost-user.
+HOSTILE := $(BUILD)/tests/hostile/fuse_client
+$(HOSTILE): $(BUILD)/obj/tests/hostile/fuse_client.o $(call archives,virtio loop base)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ -l:liburing.a -lpthread -o $@
+.PHONY: hostile
+hostile: $(HOSTILE)
+
 T ?= 60
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SOURCES))
-FUZZ_LIBRARY_SOURCES := $(foreach directory,base loop wire virtio root fs machine cli,$($(directory)_SOURCES))
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIBRARY_SOURCES)
-	$(call say,FUZZCC,$@)
+FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/obj/fuzz/%.o,$(foreach directory,$(DIRECTORIES),$($(directory)_SOURCES)))
+FUZZ_CFLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
+$(BUILD)/obj/fuzz/%.o: %.c
+	$(call say,FUZZCC,$<)
 	@mkdir -p $(@D)
-	$(Q)clang -std=gnu11 $(CPPFLAGS) -O1 -g -fsanitize=fuzzer,address,undefined -ffunction-sections \
-		-Wl,--gc-sections $^ $(UNIT_LIBRARIES) -o $@
+	$(Q)clang $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c $< -o $@
+$(BUILD)/lib/libfuzz.a: $(FUZZ_OBJECTS)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+$(BUILD)/fuzz/%: $(BUILD)/obj/fuzz/tests/fuzz/%.o $(BUILD)/lib/libfuzz.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)clang $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined $^ $(UNIT_LIBRARIES) -o $@
+.PRECIOUS: $(BUILD)/obj/fuzz/%.o
 fuzz: $(FUZZ_TARGETS)
 	$(Q)tools/fuzz $(BUILD)/fuzz $(T)
 
@@ -127,7 +150,7 @@ san:
 
 check:
 	$(Q)tools/setup
-	$(Q)$(MAKE) --no-print-directory all image unit replay
+	$(Q)$(MAKE) --no-print-directory all image unit replay hostile
 	$(Q)tests/run --build $(BUILD) all
 
 demo:
@@ -135,12 +158,13 @@ demo:
 	$(Q)$(MAKE) --no-print-directory all image
 	$(Q)tools/demo/start $(BUILD)/bin/mvagent
 
-# The base image is made once and kept in the cache; here is only a link to it.
+# The base image is made once and kept in the cache; here is a hard link to it where that can be.
 .PHONY: image
 image: $(BUILD)/share/mvagent/base.erofs
 $(BUILD)/share/mvagent/base.erofs: tools/image/base
 	@mkdir -p $(@D)
-	$(Q)ln -sf "$$(tools/image/base --print-path)" $@
+	$(Q)image=$$(tools/image/base --print-path) && { ln -f "$$image" $@ 2>/dev/null || cp "$$image" $@; }
+	@touch -c $@
 
 tidy:
 	$(Q)tests/tidy

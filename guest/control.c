@@ -24,7 +24,7 @@ static int read_up_to(struct control *control, size_t size)
 	return 1;
 }
 
-int control_receive(struct control *control, struct control_message *message)
+int control_next_message(struct control *control, struct control_message *message)
 {
 	struct session_header header;
 	uint32_t length;

@@ -23,6 +23,6 @@ struct control_message {
 
 /* Takes the next message. 1, 0 when none is complete yet, -ECONNRESET at the end of the connection,
  * -EPROTO for what is not a message of a running session, -errno. */
-int control_receive(struct control *control, struct control_message *message);
+int control_next_message(struct control *control, struct control_message *message);
 
 #endif

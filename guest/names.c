@@ -83,7 +83,7 @@ static int edit_file(const char *path, accounts_edit *edit, const struct account
 	if (error)
 		return error;
 	error = edit(old, account, &edited);
-	if (!error && strcmp(old, edited))
+	if (!error && strcmp(old, edited) != 0)
 		error = files_write(path, edited);
 	free(edited);
 	free(old);

@@ -194,7 +194,7 @@ static int handle_control(struct session *session)
 	struct control_message order;
 	int result;
 
-	while ((result = control_receive(&session->control, &order)) > 0)
+	while ((result = control_next_message(&session->control, &order)) > 0)
 		obey(session, &order);
 	return result;
 }

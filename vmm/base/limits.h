@@ -31,7 +31,6 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 
 /* vsock */
 #define LIMIT_VSOCK_PORTS        16
-#define LIMIT_VSOCK_CONNECTIONS  64
 #define LIMIT_VSOCK_BUFFER_BYTES 262144 /* receive credit we grant for each connection */
 #define LIMIT_VSOCK_PACKET_BYTES 65536  /* VIRTIO_VSOCK_MAX_PKT_BUF_SIZE of Linux */
 
@@ -50,7 +49,7 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_FS_HANDLES           65536
 #define LIMIT_FS_DIRECTORY_HANDLES 4096 /* each may hold an 8 KiB buffer */
 #define LIMIT_FS_DEPTH             4096 /* directories between the root and a name: PATH_MAX */
-#define LIMIT_FS_COPY_BYTES        (16U << 20) /* one copy_file_range: bounds how long others wait */
+#define LIMIT_FS_COPY_BYTES        (16U << 20) /* one copy_file_range: others wait for it */
 #define LIMIT_FS_FD_RESERVE        64          /* descriptors kept for the server itself */
 #define LIMIT_FS_FD_MINIMUM        64          /* and those it needs for the guest at the least */
 #define LIMIT_FS_REQUEST_PAGES     256

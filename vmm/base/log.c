@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vmm/base/text.h"
+
 static enum log_level current_level = LOG_NORMAL;
 
 void log_set_level(enum log_level level)
@@ -15,7 +17,8 @@ void log_set_level(enum log_level level)
 	current_level = level;
 }
 
-/* One write(2) a line, so that lines of several processes do not mix. */
+/* One write(2) a line, so that lines of several processes do not mix. What it says may come from
+ * the guest or be a file's name: it stays one line, and cannot act on the terminal. */
 static void log_line(const char *tail, const char *format, va_list arguments)
 {
 	char line[1024];
@@ -24,8 +27,12 @@ static void log_line(const char *tail, const char *format, va_list arguments)
 	length += vsnprintf(line + length, sizeof(line) - (size_t)length, format, arguments);
 	if (length > (int)sizeof(line) - 256)
 		length = (int)sizeof(line) - 256;
-	length += snprintf(line + length, sizeof(line) - (size_t)length, "%s%s\n", tail ? ": " : "",
+	length += snprintf(line + length, sizeof(line) - (size_t)length, "%s%s", tail ? ": " : "",
 			   tail ? tail : "");
+	for (char *newline = line; (newline = strchr(newline, '\n'));)
+		*newline = '?';
+	text_make_printable(line, (size_t)length);
+	line[length++] = '\n';
 	if (write(STDERR_FILENO, line, (size_t)length) < 0)
 		return; /* nobody is left to tell */
 }

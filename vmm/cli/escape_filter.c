@@ -4,10 +4,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define ESC 0x1bU
-#define BEL 0x07U
-#define CAN 0x18U
-#define SUB 0x1aU
+#define BEL    0x07U
+#define CAN    0x18U
+#define SUB    0x1aU
+#define ESC    0x1bU
+#define DELETE 0x7fU
+#define ST     0x9cU
+#define C1_UTF 0xc2U /* C1 controls are 0xc2 0x80 to 0xc2 0x9f in UTF-8 */
 
 struct output {
 	uint8_t *bytes;
@@ -19,23 +22,37 @@ static void output_put(struct output *output, uint8_t byte)
 	output->bytes[output->length++] = byte;
 }
 
-static void filter_hold(struct escape_filter *filter, uint8_t byte)
+static bool is_c1(uint8_t byte)
 {
-	filter->held[filter->held_length++] = byte;
+	return byte >= 0x80 && byte <= 0x9f;
 }
 
-static void filter_release(struct escape_filter *filter, struct output *output)
+/* C0 controls without a part in sequences: terminals obey them also in the middle of one. */
+static bool is_plain_control(uint8_t byte)
+{
+	return byte < 0x20 && byte != ESC && byte != CAN && byte != SUB;
+}
+
+static void filter_hold(struct escape_filter *filter, uint8_t byte)
+{
+	if (filter->held_length < ESCAPE_FILTER_HELD)
+		filter->held[filter->held_length++] = byte;
+}
+
+/* What is held is a complete sequence that may pass. */
+static void filter_pass(struct escape_filter *filter, struct output *output)
 {
 	memcpy(output->bytes + output->length, filter->held, filter->held_length);
 	output->length += filter->held_length;
 	filter->held_length = 0;
+	filter->state = ESCAPE_FILTER_TEXT;
 }
 
 static void filter_drop(struct escape_filter *filter, enum escape_filter_state next)
 {
 	filter->held_length = 0;
+	filter->pending = 0;
 	filter->dropped++;
-	filter->previous = 0;
 	filter->state = next;
 }
 
@@ -55,12 +72,14 @@ static bool osc_allowed(const uint8_t *digits, unsigned int length)
 
 /* CSI ... t is window manipulation (xterm): only the questions about sizes (14, 16, 18, 19) pass.
  * The others move, resize or iconify windows, or read and write titles, some by way of the user's
- * input. */
+ * input. CSI ... i prints, CSI ... y tells what is on the screen, that is also before the run. */
 static bool csi_allowed(const uint8_t *sequence, unsigned int length, uint8_t final)
 {
 	const uint8_t *digits = sequence;
 	unsigned int count = 0;
 
+	if (final == 'i' || final == 'y')
+		return false;
 	if (final != 't')
 		return true;
 	while (count < length && digits[count] >= '0' && digits[count] <= '9')
@@ -73,10 +92,10 @@ static bool csi_allowed(const uint8_t *sequence, unsigned int length, uint8_t fi
  * one. */
 static unsigned int filter_introducer_length(const struct escape_filter *filter)
 {
-	return filter->held[0] == ESC || filter->held[0] == 0xc2 ? 2 : 1;
+	return filter->held[0] == ESC || filter->held[0] == C1_UTF ? 2 : 1;
 }
 
-/* A C1 control, by its 7-bit letter (ESC @ .. ESC _). Its introducer is held already. */
+/* A C1 control, by its 7-bit letter (ESC @ .. ESC _), or another ESC and letter. It is held. */
 static void filter_control(struct escape_filter *filter, uint8_t letter, struct output *output)
 {
 	switch (letter) {
@@ -90,117 +109,219 @@ static void filter_control(struct escape_filter *filter, uint8_t letter, struct 
 	case 'X': /* SOS */
 	case '^': /* PM */
 	case '_': /* APC */
-		filter_drop(filter, ESCAPE_FILTER_DROP);
-		break;
 	case 'k': /* the old title string of screen and tmux, ended by ST */
 		filter_drop(filter, ESCAPE_FILTER_DROP);
 		break;
 	default:
-		filter_release(filter, output);
-		filter->state = ESCAPE_FILTER_TEXT;
+		filter_pass(filter, output);
 		break;
 	}
 }
 
-static void filter_text(struct escape_filter *filter, uint8_t byte, struct output *output)
+/* Whether the byte belongs to a UTF-8 character of two or more bytes that is no control (Unicode
+ * 15, table 3-7): then it is not a C1 control, whatever its value. */
+static bool filter_is_character(struct escape_filter *filter, uint8_t byte)
 {
-	if (filter->continuation && byte >= 0x80 && byte <= 0xbf) {
+	if (filter->continuation && byte >= filter->lowest && byte <= filter->highest) {
 		filter->continuation--;
-		output_put(output, byte);
-		return;
+		filter->lowest = 0x80;
+		filter->highest = 0xbf;
+		return true;
 	}
 	filter->continuation = 0;
-	if (byte == ESC) {
+	if (byte <= C1_UTF || byte > 0xf4)
+		return false;
+	filter->continuation = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
+	filter->lowest = byte == 0xe0 ? 0xa0 : byte == 0xf0 ? 0x90 : 0x80;
+	filter->highest = byte == 0xed ? 0x9f : byte == 0xf4 ? 0x8f : 0xbf;
+	return true;
+}
+
+static void filter_text(struct escape_filter *filter, uint8_t byte, struct output *output)
+{
+	filter->state = ESCAPE_FILTER_TEXT;
+	if (filter_is_character(filter, byte)) {
+		output_put(output, byte);
+	} else if (byte == ESC) {
 		filter_hold(filter, byte);
 		filter->state = ESCAPE_FILTER_ESCAPE;
-	} else if (byte == 0xc2) {
+	} else if (byte == C1_UTF) {
 		filter_hold(filter, byte);
 		filter->state = ESCAPE_FILTER_C2;
-	} else if (byte >= 0x80 && byte <= 0x9f) {
+	} else if (is_c1(byte)) {
 		filter_hold(filter, byte);
 		filter_control(filter, (uint8_t)(byte - 0x40), output);
 	} else {
-		if (byte >= 0xc3 && byte <= 0xf7)
-			filter->continuation = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
 		output_put(output, byte);
 	}
+}
+
+/* A sequence is broken off by what cannot be part of it, and what broke it is judged anew. */
+static void filter_break_off(struct escape_filter *filter, uint8_t byte, struct output *output)
+{
+	filter_drop(filter, ESCAPE_FILTER_TEXT);
+	if (byte != CAN && byte != SUB)
+		filter_text(filter, byte, output);
+}
+
+/* ESC, intermediate characters and a final one, as held. Of ESC % only "ESC % G" passes, which
+ * chooses UTF-8: without it, parts of characters would be controls. ESC space G makes the terminal
+ * send 8-bit controls for the user's keys. */
+static bool escape_allowed(const uint8_t *sequence, unsigned int length)
+{
+	if (length == ESCAPE_FILTER_HELD)
+		return false;
+	if (sequence[1] == '%')
+		return length == 3 && sequence[2] == 'G';
+	return sequence[1] != ' ' || sequence[length - 1] != 'G';
+}
+
+static void filter_escape(struct escape_filter *filter, uint8_t byte, struct output *output)
+{
+	if (is_plain_control(byte)) {
+		output_put(output, byte);
+	} else if (byte < 0x20 || byte > DELETE) {
+		filter_break_off(filter, byte, output);
+	} else if (byte != DELETE) {
+		filter_hold(filter, byte);
+		if (byte < 0x30)
+			return;
+		if (filter->held_length == 2)
+			filter_control(filter, byte, output);
+		else if (escape_allowed(filter->held, filter->held_length))
+			filter_pass(filter, output);
+		else
+			filter_drop(filter, ESCAPE_FILTER_TEXT);
+	}
+}
+
+static void filter_c2(struct escape_filter *filter, uint8_t byte, struct output *output)
+{
+	if (is_c1(byte)) {
+		filter_hold(filter, byte);
+		filter_control(filter, (uint8_t)(byte - 0x40), output);
+		return;
+	}
+	filter_pass(filter, output);
+	if (byte >= 0xa0 && byte <= 0xbf)
+		output_put(output, byte);
+	else
+		filter_text(filter, byte, output);
 }
 
 static void filter_csi(struct escape_filter *filter, uint8_t byte, struct output *output)
 {
 	unsigned int skip = filter_introducer_length(filter);
 
-	if (byte >= 0x40 && byte <= 0x7e) {
+	if (is_plain_control(byte)) {
+		output_put(output, byte);
+	} else if (byte < 0x20 || byte > DELETE) {
+		filter_break_off(filter, byte, output);
+	} else if (byte < 0x40) {
+		filter_hold(filter, byte);
+	} else if (byte != DELETE) {
 		bool allowed = csi_allowed(filter->held + skip, filter->held_length - skip, byte);
 
-		if (allowed) {
-			filter_release(filter, output);
-			output_put(output, byte);
-			filter->state = ESCAPE_FILTER_TEXT;
-		} else {
+		filter_hold(filter, byte);
+		if (allowed && filter->held_length < ESCAPE_FILTER_HELD)
+			filter_pass(filter, output);
+		else
 			filter_drop(filter, ESCAPE_FILTER_TEXT);
-		}
-	} else if (byte == ESC) { /* starts anew */
-		filter_release(filter, output);
-		filter_hold(filter, byte);
-		filter->state = ESCAPE_FILTER_ESCAPE;
-	} else if (filter->held_length == ESCAPE_FILTER_HELD) {
-		/* No sequence that means anything is this long. */
-		filter_drop(filter, ESCAPE_FILTER_TEXT);
-	} else {
-		filter_hold(filter, byte);
 	}
 }
 
-static bool string_ended(struct escape_filter *filter, uint8_t byte)
+/* A string that may pass ends here although its own end did not come. */
+static void filter_end_string(const struct escape_filter *filter, struct output *output)
 {
-	bool ended = byte == BEL || byte == CAN || byte == SUB || byte == 0x9c ||
-		     (filter->previous == ESC && byte == '\\');
+	if (filter->state == ESCAPE_FILTER_PASS) {
+		output_put(output, ESC);
+		output_put(output, '\\');
+	}
+}
 
-	filter->previous = byte;
-	return ended;
+/* The byte after ESC or C2 in a string: their end, a part of a character, or the beginning of
+ * another sequence, which terminals obey. Returns whether that is all about it. */
+static bool filter_string_pending(struct escape_filter *filter, uint8_t byte, struct output *output)
+{
+	uint8_t pending = filter->pending;
+	bool pass = filter->state == ESCAPE_FILTER_PASS;
+	bool ends = byte == (pending == ESC ? '\\' : ST);
+
+	filter->pending = 0;
+	if (ends || (pending == C1_UTF && byte >= 0xa0 && byte <= 0xbf)) {
+		if (pass) {
+			output_put(output, pending);
+			output_put(output, byte);
+		}
+		if (ends)
+			filter->state = ESCAPE_FILTER_TEXT;
+		return true;
+	}
+	if (pending == C1_UTF && !is_c1(byte))
+		return false;
+	filter_end_string(filter, output);
+	filter_hold(filter, pending);
+	if (pending == ESC) {
+		filter->state = ESCAPE_FILTER_ESCAPE;
+		filter_escape(filter, byte, output);
+	} else {
+		filter_c2(filter, byte, output);
+	}
+	return true;
+}
+
+static void filter_string(struct escape_filter *filter, uint8_t byte, struct output *output)
+{
+	bool pass = filter->state == ESCAPE_FILTER_PASS;
+	bool character, ends;
+
+	if (filter->pending && filter_string_pending(filter, byte, output))
+		return;
+	character = filter_is_character(filter, byte);
+	ends = !character && (byte == BEL || byte == CAN || byte == SUB || byte == ST);
+	if (!character && (byte == ESC || byte == C1_UTF)) {
+		filter->pending = byte;
+	} else if (!character && !ends && is_c1(byte)) {
+		filter_end_string(filter, output);
+		filter_text(filter, byte, output);
+	} else {
+		if (pass)
+			output_put(output, byte);
+		if (ends)
+			filter->state = ESCAPE_FILTER_TEXT;
+	}
 }
 
 static void filter_osc(struct escape_filter *filter, uint8_t byte, struct output *output)
 {
 	unsigned int skip = filter_introducer_length(filter);
+	bool allowed = osc_allowed(filter->held + skip, filter->held_length - skip);
 
 	if (byte >= '0' && byte <= '9' && filter->held_length - skip < 8) {
 		filter_hold(filter, byte);
-		return;
+	} else if (allowed && (byte == ';' || byte == BEL || byte == ST)) {
+		filter_hold(filter, byte);
+		filter_pass(filter, output);
+		if (byte == ';')
+			filter->state = ESCAPE_FILTER_PASS;
+	} else if (allowed && byte == ESC) {
+		filter_hold(filter, byte);
+		filter->state = ESCAPE_FILTER_OSC_END;
+	} else {
+		filter_drop(filter, ESCAPE_FILTER_DROP);
+		filter_string(filter, byte, output);
 	}
-	if (byte == ';' && osc_allowed(filter->held + skip, filter->held_length - skip)) {
-		filter_release(filter, output);
-		output_put(output, byte);
-		filter->previous = 0;
-		filter->state = ESCAPE_FILTER_PASS;
-		return;
-	}
-	/* "OSC 104 ST" and the like, without an argument, reset; they are dropped as others are. */
-	filter_drop(filter, ESCAPE_FILTER_DROP);
-	if (string_ended(filter, byte))
-		filter->state = ESCAPE_FILTER_TEXT;
 }
 
-/* Inside a string. An ESC that does not end it starts a sequence of its own (most terminals): it is
- * judged again from there, so that nothing slips through behind a string. */
-static void filter_string(struct escape_filter *filter, uint8_t byte, struct output *output)
+/* "OSC 112 ST" and the like, without an argument, reset what the command has set. */
+static void filter_osc_end(struct escape_filter *filter, uint8_t byte, struct output *output)
 {
-	bool pass = filter->state == ESCAPE_FILTER_PASS;
-	bool after_escape = filter->previous == ESC;
-
-	if (string_ended(filter, byte)) {
-		if (pass && after_escape)
-			output_put(output, ESC);
-		if (pass)
-			output_put(output, byte);
-		filter->state = ESCAPE_FILTER_TEXT;
-	} else if (after_escape) {
-		filter_hold(filter, ESC);
+	if (byte == '\\') {
 		filter_hold(filter, byte);
-		filter_control(filter, byte, output);
-	} else if (pass && byte != ESC) {
-		output_put(output, byte);
+		filter_pass(filter, output);
+	} else {
+		filter_break_off(filter, ESC, output);
+		filter_escape(filter, byte, output);
 	}
 }
 
@@ -211,27 +332,10 @@ static void filter_byte(struct escape_filter *filter, uint8_t byte, struct outpu
 		filter_text(filter, byte, output);
 		break;
 	case ESCAPE_FILTER_ESCAPE:
-		if (byte == ESC) {
-			filter_release(filter, output);
-			filter_hold(filter, byte);
-			break;
-		}
-		filter_hold(filter, byte);
-		filter_control(filter, byte, output);
+		filter_escape(filter, byte, output);
 		break;
 	case ESCAPE_FILTER_C2:
-		filter_hold(filter, byte);
-		if (byte >= 0x80 && byte <= 0x9f) {
-			filter_control(filter, (uint8_t)(byte - 0x40), output);
-			break;
-		}
-		filter->held_length--;
-		filter_release(filter, output);
-		filter->state = ESCAPE_FILTER_TEXT;
-		if (byte >= 0xa0 && byte <= 0xbf)
-			output_put(output, byte);
-		else
-			filter_text(filter, byte, output);
+		filter_c2(filter, byte, output);
 		break;
 	case ESCAPE_FILTER_CSI:
 		filter_csi(filter, byte, output);
@@ -239,7 +343,11 @@ static void filter_byte(struct escape_filter *filter, uint8_t byte, struct outpu
 	case ESCAPE_FILTER_OSC:
 		filter_osc(filter, byte, output);
 		break;
-	default:
+	case ESCAPE_FILTER_OSC_END:
+		filter_osc_end(filter, byte, output);
+		break;
+	case ESCAPE_FILTER_PASS:
+	case ESCAPE_FILTER_DROP:
 		filter_string(filter, byte, output);
 		break;
 	}

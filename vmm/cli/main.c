@@ -20,17 +20,15 @@ static const char usage[] =
 	"'mvagent COMMAND --help' says more; 'man mvagent' says it all.\n";
 
 /* The three standard descriptors must be somebody's: a file opened later must not become one of
- * them. */
+ * them. Writing to a standard output that was closed must fail all the same. */
 static int open_standard_descriptors(void)
 {
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDWR);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd < 0)
-		return -errno;
-	close(fd);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		/* The lowest that is free: this one. */
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) < 0)
+			return -errno;
+	}
 	return 0;
 }
 

@@ -56,6 +56,8 @@ const char *outcome_name(enum outcome_kind kind)
 		return "guest-failed";
 	case OUTCOME_MACHINE_FAILED:
 		return "machine-failed";
+	case OUTCOME_OUTPUT_LOST:
+		return "output-lost";
 	case OUTCOME_INTERRUPTED:
 		return "interrupted";
 	default:

@@ -15,6 +15,7 @@ enum outcome_kind {
 	OUTCOME_SETUP_FAILED,   /* mvagent could not prepare the run: host or options */
 	OUTCOME_GUEST_FAILED,   /* the guest could not prepare the command: mounts, directory */
 	OUTCOME_MACHINE_FAILED, /* the machine or a device process ended before the command */
+	OUTCOME_OUTPUT_LOST,    /* what the command wrote could not be written */
 	OUTCOME_INTERRUPTED,    /* the user ended the run; value: the signal */
 };
 

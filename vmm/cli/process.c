@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -45,8 +46,8 @@ void process_plan_add_fd(struct process_plan *plan, const char *option, const ch
 	plan->fds[plan->fd_count++] = fd;
 }
 
-/* In the child: everything is CLOEXEC but what the plan names. Reports a failure by its errno as
- * exit status. */
+/* In the child: everything is CLOEXEC but what the plan names, also what mvagent itself inherited.
+ * Reports a failure by its errno through @error_fd. */
 static void process_exec(const struct process_plan *plan, pid_t parent, int error_fd)
 {
 	sigset_t none;
@@ -58,6 +59,8 @@ static void process_exec(const struct process_plan *plan, pid_t parent, int erro
 	setpgid(0, 0);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		goto fail;
+	if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		goto fail;
 	for (unsigned int i = 0; i < plan->fd_count; i++) {
 		if (fcntl(plan->fds[i], F_SETFD, 0) < 0)

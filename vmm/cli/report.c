@@ -3,16 +3,13 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/base/text.h"
 #include "vmm/base/version.h"
 
 const char *report_reason_name(enum monitor_reason reason)
@@ -76,6 +73,28 @@ static void add_counters(cJSON *parent, const char *name, const struct monitor_c
 	cJSON_AddNumberToObject(object, "bytes_dropped", (double)counters->bytes_dropped);
 }
 
+/* JSON is UTF-8, but names of files and words of a guest are any bytes: what is no character
+ * becomes U+FFFD. */
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+	char *clean = malloc(3 * strlen(text) + 1), *end = clean;
+
+	if (!clean)
+		return;
+	while (*text) {
+		size_t length = text_character_length(text, strlen(text));
+
+		if (length)
+			end = mempcpy(end, text, length);
+		else
+			end = mempcpy(end, "\xef\xbf\xbd", 3);
+		text += length ? length : 1;
+	}
+	*end = '\0';
+	cJSON_AddStringToObject(object, name, clean);
+	free(clean);
+}
+
 static void add_outcome(cJSON *root, const struct outcome *outcome)
 {
 	cJSON_AddStringToObject(root, "outcome", outcome_name(outcome->kind));
@@ -91,7 +110,7 @@ static void add_outcome(cJSON *root, const struct outcome *outcome)
 	else
 		cJSON_AddNullToObject(root, "command_signal");
 	if (outcome->sentence[0])
-		cJSON_AddStringToObject(root, "message", outcome->sentence);
+		add_text(root, "message", outcome->sentence);
 	else
 		cJSON_AddNullToObject(root, "message");
 }
@@ -107,7 +126,7 @@ static cJSON *report_build(const struct report *report)
 	machine = cJSON_AddObjectToObject(root, "machine");
 	if (report->machine_ended) {
 		cJSON_AddStringToObject(machine, "end", report_reason_name(report->machine_reason));
-		cJSON_AddStringToObject(machine, "text", report->machine_text);
+		add_text(machine, "text", report->machine_text);
 	} else {
 		cJSON_AddNullToObject(machine, "end");
 		cJSON_AddNullToObject(machine, "text");
@@ -126,42 +145,7 @@ static cJSON *report_build(const struct report *report)
 	return root;
 }
 
-/* A regular file is replaced whole or not at all; a pipe or device is written to. */
-static int report_write_file(const char *path, const char *text)
-{
-	struct stat status;
-	char *temporary;
-	int fd, error;
-
-	if (strcmp(path, "-") == 0)
-		return fd_write_full(STDERR_FILENO, text, strlen(text));
-	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
-		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-		if (fd < 0)
-			return -errno;
-		error = fd_write_full(fd, text, strlen(text));
-		close(fd);
-		return error;
-	}
-	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
-		return -ENOMEM;
-	fd = mkostemp(temporary, O_CLOEXEC);
-	error = fd < 0 ? -errno : fd_write_full(fd, text, strlen(text));
-	if (fd >= 0) {
-		mode_t mask = umask(0);
-
-		umask(mask);
-		if (!error && (fchmod(fd, 0666 & ~mask) < 0 || rename(temporary, path) < 0))
-			error = -errno;
-		if (error)
-			unlink(temporary);
-		close(fd);
-	}
-	free(temporary);
-	return error;
-}
-
-int report_write_json(const struct report *report, const char *path)
+int report_write_json(const struct report *report, const struct report_file *file)
 {
 	cJSON *root = report_build(report);
 	char *text = cJSON_PrintUnformatted(root);
@@ -169,9 +153,9 @@ int report_write_json(const struct report *report, const char *path)
 	int error = -ENOMEM;
 
 	if (text && asprintf(&line, "%s\n", text) >= 0)
-		error = report_write_file(path, line);
+		error = report_file_write(file, line);
 	if (error)
-		log_errno(error, "--json %s: cannot write it", path);
+		log_errno(error, "--json: cannot write how the run ended");
 	free(line);
 	free(text);
 	cJSON_Delete(root);

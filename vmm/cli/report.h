@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "vmm/cli/outcome.h"
+#include "vmm/cli/report_file.h"
 #include "vmm/wire/monitor.h"
 
 /* Moments of a run, CLOCK_MONOTONIC nanoseconds; 0: not reached. */
@@ -41,9 +42,8 @@ uint64_t report_clock(void);
 double report_milliseconds(const struct report *report, enum report_moment from,
 			   enum report_moment to);
 
-/* Writes one line of JSON to @path ("-": standard error), atomically where it is a regular file.
- * 0 or -errno with the sentence printed. */
-int report_write_json(const struct report *report, const char *path);
+/* Writes one line of JSON. 0 or -errno with the sentence printed. */
+int report_write_json(const struct report *report, const struct report_file *file);
 
 /* Prints timings and counts at LOG_VERBOSE. */
 void report_log(const struct report *report);

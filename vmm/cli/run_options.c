@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/cli/run_options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -89,9 +90,11 @@ static int parse_scaled(const char *text, const char *suffixes, const uint64_t *
 	char *end;
 	uint64_t number, factor = factors[0];
 
+	if (!isdigit((unsigned char)*text)) /* strtoull(3) takes spaces and signs */
+		return -EINVAL;
 	errno = 0;
 	number = strtoull(text, &end, 10);
-	if (errno || end == text || *text == '-' || *text == '+')
+	if (errno)
 		return -EINVAL;
 	if (*end) {
 		const char *suffix = strchr(suffixes, *end);
@@ -300,6 +303,21 @@ static void set_defaults(struct run_options *options)
 		options->memory_mib = half > LIMIT_MEMORY_MIN_MIB ? half : LIMIT_MEMORY_MIN_MIB;
 }
 
+/* Says what is wrong with the option at which getopt_long(3) stopped; @argument is the one before
+ * the next that it would look at, and only a long option's own. */
+static void refuse_option(const char *argument)
+{
+	char letter[] = {'-', (char)optopt, '\0'};
+	bool known = optopt == OPTION_HELP || optopt == OPTION_VERBOSE || optopt >= OPTION_SHARE;
+
+	if (known)
+		log_error("'%s': this option takes no value; see 'mvagent run --help'", argument);
+	else
+		log_error("unknown option '%s'; see 'mvagent run --help', and put -- before a "
+			  "command that begins with -",
+			  optopt ? letter : argument);
+}
+
 enum run_options_result run_options_parse(struct run_options *options, int argc, char **argv)
 {
 	int option;
@@ -318,10 +336,7 @@ enum run_options_result run_options_parse(struct run_options *options, int argc,
 			return RUN_OPTIONS_ERROR;
 		}
 		if (option == '?') {
-			log_error("unknown option '%s'; see 'mvagent run --help', and put -- "
-				  "before a "
-				  "command that begins with -",
-				  argv[optind - 1]);
+			refuse_option(argv[optind - 1]);
 			return RUN_OPTIONS_ERROR;
 		}
 		if (set_option(options, option, optarg) < 0)

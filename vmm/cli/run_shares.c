@@ -12,15 +12,28 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 
+static bool path_is_below(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	return strncmp(path, directory, length) == 0 && path[length] == '/';
+}
+
 /* Places in the guest that are the guest's own: a share there would hide what it needs to work. */
 static bool path_is_taken(const char *path)
 {
+	/* The kernel's own trees hold no directories of ours, but /dev/shm does. */
+	static const char *const trees[] = {"/dev", "/proc", "/sys"};
 	static const char *const taken[] = {"/dev", "/proc", "/sys", "/run",   "/usr",
 					    "/bin", "/sbin", "/lib", "/lib64", "/etc"};
 
 	for (unsigned int i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
 		if (strcmp(path, taken[i]) == 0)
 			return true;
+	}
+	for (unsigned int i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
+		if (path_is_below(path, trees[i]))
+			return !path_is_below(path, "/dev/shm");
 	}
 	return false;
 }

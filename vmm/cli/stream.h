@@ -29,7 +29,7 @@ struct stream {
 	int write_error; /* errno of the user's side, when output could not be written; EPIPE is no
 			    error */
 	uint8_t buffer[STREAM_BUFFER_BYTES];
-	uint8_t filtered_buffer[STREAM_BUFFER_BYTES + ESCAPE_FILTER_HELD];
+	uint8_t filtered_buffer[ESCAPE_FILTER_OUTPUT(STREAM_BUFFER_BYTES)];
 };
 
 /* Starts the thread. Descriptors stay the caller's and must outlive it. 0 or -errno. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +19,9 @@
 /* How long the guest may take to ask for its command; a boot takes well under a second, in an
  * emulator some. */
 #define BOOT_SECONDS 120U
+
+/* How long the last output of a command that was ended by the time limit may take to be read. */
+#define OUTPUT_SECONDS 1U
 
 enum poll_slot {
 	SLOT_MONITOR,
@@ -88,8 +92,11 @@ static void supervisor_fill_poll(const struct supervisor *supervisor, struct pol
 		if (!supervisor->stream_done[i])
 			polled[SLOT_STREAMS + i].fd = supervisor->stream_done_fds[i];
 	}
-	for (unsigned int i = 0; i < supervisor->process_count; i++)
-		polled[SLOT_PROCESSES + i].fd = supervisor->processes[i].pidfd;
+	/* Later their ends are expected, and would be news in every round. */
+	for (unsigned int i = 0; i < supervisor->process_count; i++) {
+		if (supervisor->report->outcome.kind == OUTCOME_NONE)
+			polled[SLOT_PROCESSES + i].fd = supervisor->processes[i].pidfd;
+	}
 }
 
 /* A process that ends while the command has not: the run is over. */
@@ -110,6 +117,16 @@ static void supervisor_lose_process(struct supervisor *supervisor, struct proces
 			     WEXITSTATUS(status));
 }
 
+/* The user's terminal is gone, and with it the command's: init hangs that up when it learns that
+ * nobody reads its output any more. */
+static void supervisor_check_hangup(const struct supervisor *supervisor)
+{
+	struct pollfd pollfd = {.fd = STDIN_FILENO};
+
+	if (supervisor->terminal && poll(&pollfd, 1, 0) > 0 && pollfd.revents & (POLLHUP | POLLERR))
+		shutdown(supervisor->stream_fds[STREAM_STDOUT], SHUT_RDWR);
+}
+
 /* Order matters: what the session says about the command comes before what its processes' ends
  * suggest. */
 static void supervisor_dispatch(struct supervisor *supervisor, const struct pollfd *polled)
@@ -119,8 +136,11 @@ static void supervisor_dispatch(struct supervisor *supervisor, const struct poll
 	if (polled[SLOT_MONITOR].revents)
 		supervisor_read_monitor(supervisor);
 	for (unsigned int i = 0; i < STREAM_COUNT; i++) {
-		if (polled[SLOT_STREAMS + i].revents)
-			supervisor->stream_done[i] = true;
+		if (!polled[SLOT_STREAMS + i].revents)
+			continue;
+		supervisor->stream_done[i] = true;
+		if (i == STREAM_STDIN)
+			supervisor_check_hangup(supervisor);
 	}
 	if (polled[SLOT_SIGNAL].revents)
 		supervisor_read_signals(supervisor);
@@ -152,9 +172,16 @@ static void supervisor_watch(struct supervisor *supervisor)
 	for (;;) {
 		if (outcome->kind != OUTCOME_NONE && !supervisor->command_ended)
 			break;
-		if (supervisor->command_ended &&
-		    (supervisor->output_overdue || supervisor_output_done(supervisor)))
+		if (supervisor->command_ended && supervisor_output_done(supervisor))
 			break;
+		if (supervisor->command_ended && supervisor->output_overdue) {
+			supervisor->report->outcome.kind = OUTCOME_NONE;
+			outcome_give(&supervisor->report->outcome, OUTCOME_TIME_LIMIT, 0,
+				     "the time limit of %u s passed before the command's output "
+				     "was read",
+				     supervisor->options->timeout_seconds);
+			break;
+		}
 		supervisor_fill_poll(supervisor, polled);
 		if (poll(polled, SLOT_COUNT, -1) < 0) {
 			if (errno == EINTR)
@@ -169,33 +196,78 @@ static void supervisor_watch(struct supervisor *supervisor)
 	}
 }
 
+/* Waits for the machine's end, and hears it out meanwhile: its last word must find room in a socket
+ * that the guest's console may have filled. */
+static void supervisor_wait_for_machine(struct supervisor *supervisor, int milliseconds)
+{
+	struct process *machine = &supervisor->processes[0];
+	const uint64_t deadline = report_clock() + (uint64_t)milliseconds * 1000000U;
+	uint64_t now;
+	int status;
+
+	while ((now = report_clock()) < deadline) {
+		struct pollfd polled[] = {{.fd = machine->pidfd, .events = POLLIN},
+					  {.fd = supervisor->monitor_fd, .events = POLLIN}};
+
+		if (poll(polled, 2, (int)((deadline - now) / 1000000U) + 1) < 0 && errno != EINTR)
+			break;
+		supervisor_read_monitor(supervisor);
+		if (process_wait(machine, 0, &status))
+			break;
+	}
+	supervisor_read_monitor(supervisor);
+}
+
 /* Ends the processes: the machine first, which lets the device processes finish what they have
- * begun. */
+ * begun. What is still on its way is not waited for long when the user interrupts twice, or when
+ * the guest did not end a command whose time was over. */
 static void supervisor_end_processes(struct supervisor *supervisor)
 {
 	struct monitor_packet packet = {.type = MONITOR_STOP};
+	bool hurry = supervisor->interrupts > 1 ||
+		     (supervisor->report->outcome.kind == OUTCOME_TIME_LIMIT &&
+		      !supervisor->command_ended);
+	int patience = hurry ? 1000 : 5000;
 	int status;
 
 	if (supervisor->process_count && supervisor->processes[0].pidfd >= 0) {
 		supervisor_send_monitor(supervisor, &packet);
-		process_wait(&supervisor->processes[0], 5000, &status);
-		supervisor_read_monitor(supervisor);
+		supervisor_wait_for_machine(supervisor, patience);
 	}
 	for (unsigned int i = 0; i < supervisor->process_count; i++) {
-		if (!process_wait(&supervisor->processes[i], i ? 5000 : 0, &status))
+		if (!process_wait(&supervisor->processes[i], i ? patience : 0, &status))
 			process_kill(&supervisor->processes[i]);
 	}
 }
 
+/* A stream of which not everything was written is no success, whatever the command says. */
+static void supervisor_lose_output(struct supervisor *supervisor, const char *name, int error)
+{
+	struct outcome *outcome = &supervisor->report->outcome;
+
+	/* A terminal that is gone is a reader that has left. */
+	if (supervisor->terminal && error == EIO)
+		return;
+	if (supervisor->command_ended && outcome->kind != OUTCOME_TIME_LIMIT)
+		outcome->kind = OUTCOME_NONE;
+	outcome_give(outcome, OUTCOME_OUTPUT_LOST, 0, "cannot write the command's %s: %s", name,
+		     strerror(error));
+}
+
 /* After the processes' end the sockets are at their end too; output that was on its way still goes
- * to the user, who may be slow, unless he interrupts. */
+ * to the user, who may be slow, unless he interrupts or the time is over. */
 static void supervisor_end_output(struct supervisor *supervisor)
 {
+	static const char *const names[] = {
+		[STREAM_STDOUT] = "standard output", [STREAM_STDERR] = "standard error"};
 	struct pollfd polled[SLOT_COUNT];
 
-	while (!supervisor_output_done(supervisor) && supervisor->interrupts < 2) {
+	if (supervisor->report->outcome.kind == OUTCOME_TIME_LIMIT)
+		supervisor_set_timer(supervisor, OUTPUT_SECONDS);
+	while (!supervisor_output_done(supervisor) && supervisor->interrupts < 2 &&
+	       !supervisor->output_overdue) {
 		supervisor_fill_poll(supervisor, polled);
-		polled[SLOT_MONITOR].fd = polled[SLOT_CONTROL].fd = polled[SLOT_TIMER].fd = -1;
+		polled[SLOT_MONITOR].fd = polled[SLOT_CONTROL].fd = -1;
 		if (poll(polled, SLOT_COUNT, -1) < 0 && errno != EINTR)
 			break;
 		supervisor_dispatch(supervisor, polled);
@@ -204,9 +276,8 @@ static void supervisor_end_output(struct supervisor *supervisor)
 		if (supervisor->stream_done[i])
 			stream_join(&supervisor->streams[i]);
 		if (supervisor->streams[i].write_error)
-			log_error("cannot write the command's %s: %s",
-				  i == STREAM_STDOUT ? "standard output" : "standard error",
-				  strerror(supervisor->streams[i].write_error));
+			supervisor_lose_output(supervisor, names[i],
+					       supervisor->streams[i].write_error);
 	}
 }
 

@@ -13,10 +13,19 @@
 
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/base/text.h"
 
 /* After the time limit: SIGTERM, this long for the command to end by itself, SIGKILL, this long for
  * init to put everything away; then the machine is stopped as it stands. */
 #define GRACE_SECONDS 5U
+
+/* How long the machine may go on without its session before it is stopped. */
+#define SESSION_LOST_SECONDS 3U
+
+/* Messages taken in at once: a guest that floods must not keep the supervisor from the user's
+ * signals and the time limit. More than a socket holds, so that one turn reads a dead sender out.
+ */
+#define MESSAGES_AT_ONCE 1024
 
 static void supervisor_moment(struct supervisor *supervisor, enum report_moment moment)
 {
@@ -71,7 +80,7 @@ static int supervisor_start_streams(struct supervisor *supervisor)
 static void supervisor_serve_hello(struct supervisor *supervisor,
 				   const struct session_message *message)
 {
-	uint32_t version = 0;
+	uint32_t version = 0, rows, columns;
 
 	if (!supervisor->start_message ||
 	    session_decode_value(message->payload, message->length, &version) < 0 ||
@@ -86,6 +95,9 @@ static void supervisor_serve_hello(struct supervisor *supervisor,
 			     "cannot start the command's streams");
 		return;
 	}
+	/* The user may have changed it while the guest booted. */
+	terminal_size(&rows, &columns);
+	session_resize_start(supervisor->start_message, rows, columns);
 	control_send(&supervisor->control, supervisor->start_message, supervisor->start_length);
 	supervisor->start_message = NULL;
 	control_flush(&supervisor->control);
@@ -95,6 +107,9 @@ static void supervisor_serve_started(struct supervisor *supervisor)
 {
 	struct monitor_packet packet = {.type = MONITOR_COUNT};
 
+	/* Once, and only what was asked for: the guest does not set the timer as it likes. */
+	if (supervisor->start_message || supervisor->report->moments[MOMENT_STARTED])
+		return;
 	supervisor_moment(supervisor, MOMENT_STARTED);
 	supervisor_send_monitor(supervisor, &packet);
 	supervisor_set_timer(supervisor, supervisor->options->timeout_seconds);
@@ -151,8 +166,10 @@ void supervisor_serve_control(struct supervisor *supervisor)
 	struct session_message message;
 	int result = control_flush(&supervisor->control);
 
-	while (!supervisor->session_over &&
-	       (result = control_receive(&supervisor->control, &message)) > 0) {
+	for (int i = 0; i < MESSAGES_AT_ONCE && !supervisor->session_over; i++) {
+		result = control_receive(&supervisor->control, &message);
+		if (result <= 0)
+			break;
 		if (message.type == SESSION_HELLO)
 			supervisor_serve_hello(supervisor, &message);
 		else if (message.type == SESSION_STARTED)
@@ -164,9 +181,8 @@ void supervisor_serve_control(struct supervisor *supervisor)
 	}
 	if (result < 0 && !supervisor->session_over) {
 		/* The machine's end, which comes next on the monitor socket, says why. */
-		supervisor_read_monitor(supervisor);
-		outcome_give(&supervisor->report->outcome, OUTCOME_MACHINE_FAILED, 0,
-			     "the guest ended its session without a status");
+		supervisor->session_over = true;
+		supervisor_set_timer(supervisor, SESSION_LOST_SECONDS);
 	}
 }
 
@@ -211,11 +227,13 @@ void supervisor_read_monitor(struct supervisor *supervisor)
 	struct monitor_packet packet;
 	ssize_t length;
 
-	while (supervisor->monitor_fd >= 0) {
+	for (int i = 0; i < MESSAGES_AT_ONCE && supervisor->monitor_fd >= 0; i++) {
 		length = recv(supervisor->monitor_fd, &packet, sizeof(packet), MSG_DONTWAIT);
 		if (length < 0 && errno == EAGAIN)
 			return;
-		if (length < 0 && errno == EINTR)
+		/* ECONNRESET, once, is the end of a sender that did not read all it was sent; what
+		 * it said before is still there. */
+		if (length < 0 && (errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (length != sizeof(packet) || packet.text_length > sizeof(packet.text)) {
 			/* mvagent-vmm is gone (its pidfd says how), or is not itself any more. */
@@ -228,6 +246,7 @@ void supervisor_read_monitor(struct supervisor *supervisor)
 			supervisor->report->has_boot_counters = true;
 			supervisor->report->boot_counters = packet.counters;
 		} else if (packet.type == MONITOR_CONSOLE) {
+			text_make_printable(packet.text, packet.text_length);
 			supervisor_keep_console(supervisor, &packet);
 		} else if (packet.type == MONITOR_ENDED) {
 			supervisor_end_machine(supervisor, &packet);
@@ -281,13 +300,18 @@ void supervisor_read_timer(struct supervisor *supervisor)
 
 	if (fd_drain_event(supervisor->timer_fd) == 0)
 		return;
+	if (outcome->kind != OUTCOME_NONE) {
+		supervisor->output_overdue = true;
+		return;
+	}
+	if (supervisor->session_over) {
+		outcome_give(outcome, OUTCOME_MACHINE_FAILED, 0,
+			     "the guest ended its session without a status");
+		return;
+	}
 	if (!supervisor->report->moments[MOMENT_STARTED]) {
 		outcome_give(outcome, OUTCOME_MACHINE_FAILED, 0,
 			     "the guest did not start the command in time; see --debug-console");
-		return;
-	}
-	if (supervisor->command_ended) {
-		supervisor->output_overdue = true;
 		return;
 	}
 	switch (supervisor->grace) {

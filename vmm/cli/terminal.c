@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 
-/* Ends modes that a program may leave switched on when it is cut off: bracketed paste, mouse
- * reports, focus events, application keys, hidden cursor, colours. */
-static const char reset_modes[] = "\033[?2004l\033[?1000l\033[?1002l\033[?1003l\033[?1006l"
+/* Ends what a program may leave when it is cut off: half a string, bracketed paste, mouse reports,
+ * focus events, application keys, hidden cursor, colours. */
+static const char reset_modes[] = "\033\\\033[?2004l\033[?1000l\033[?1002l\033[?1003l\033[?1006l"
 				  "\033[?1004l\033[?1l\033>\033[?25h\033[0m";
 
 bool terminal_present(void)
@@ -39,11 +40,16 @@ void terminal_size(uint32_t *rows, uint32_t *columns)
 
 static void terminal_restore(const struct termios *saved)
 {
-	ssize_t ignored = write(STDOUT_FILENO, reset_modes, sizeof(reset_modes) - 1);
+	struct pollfd pollfd = {.fd = STDOUT_FILENO, .events = POLLOUT};
+	ssize_t ignored;
 
-	(void)ignored; /* the terminal may be gone */
-	while (tcsetattr(STDIN_FILENO, TCSADRAIN, saved) < 0 && errno == EINTR)
+	/* Without waiting for a terminal that is stopped or stuck, and it may be gone. */
+	while (tcsetattr(STDIN_FILENO, TCSANOW, saved) < 0 && errno == EINTR)
 		;
+	if (poll(&pollfd, 1, 1000) > 0) {
+		ignored = write(STDOUT_FILENO, reset_modes, sizeof(reset_modes) - 1);
+		(void)ignored;
+	}
 }
 
 /* The guard: waits until the other end of its pipe is closed; a byte before that means "all is

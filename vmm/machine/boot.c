@@ -155,7 +155,7 @@ static int boot_put_parameters(const struct ram *ram, const struct boot_inputs *
 int boot_load(const struct ram *ram, const struct boot_inputs *inputs, uint64_t *entry)
 {
 	struct boot_params params = {0};
-	struct elf_image image;
+	struct elf_image image = {0};
 	int error;
 
 	error = boot_load_kernel(ram, inputs->kernel_fd, &image);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define LEAF1_ECX_VMX          (1U << 5)
-#define LEAF1_ECX_X2APIC       (1U << 21)
 #define LEAF1_ECX_TSC_DEADLINE (1U << 24)
 #define LEAF1_ECX_HYPERVISOR   (1U << 31)
 #define LEAF1_EDX_HTT          (1U << 28)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/machine/devices.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/virtio_blk.h>
 #include <linux/virtio_fs.h>
@@ -16,6 +17,10 @@
 #include "vmm/virtio/net.h"
 #include "vmm/virtio/rng.h"
 #include "vmm/virtio/vsock.h"
+
+/* vsock, net, rng, balloon */
+#define DEVICES_HERE 4U
+static_assert(DEVICES_FRONTENDS + DEVICES_HERE <= LIMIT_MMIO_DEVICES, "each device has a page");
 
 #define GUEST_CID      3U
 #define BLK_QUEUE_SIZE 256U
@@ -75,10 +80,6 @@ static int devices_attach(struct devices *devices, const struct virtio_device_de
 	uint8_t *page = (uint8_t *)devices->pages + index * LAYOUT_DEVICE_SIZE;
 	int error;
 
-	if (index == LIMIT_MMIO_DEVICES) {
-		log_error("the machine has no room for more than %d devices", LIMIT_MMIO_DEVICES);
-		return -ENOSPC;
-	}
 	devices->interrupt_fds[index] = fd_create_event();
 	if (devices->interrupt_fds[index] < 0)
 		return log_errno(devices->interrupt_fds[index], "cannot make an interrupt");

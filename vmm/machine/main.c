@@ -205,10 +205,10 @@ static int machine_create_vcpus(struct machine *machine, uint64_t entry)
 static int machine_create(struct machine *machine)
 {
 	const struct options *options = &machine->options;
-	uint64_t entry;
+	uint64_t entry = 0;
 	int error;
 
-	machine->ram.fd = machine->vm.vm_fd = -1;
+	machine->ram.fd = machine->vm.vm_fd = machine->devices.acknowledge_fd = -1;
 	exits_create(&machine->exits);
 	console_create(&machine->console, options->monitor_fd);
 	error = ending_create(&machine->ending);
@@ -281,6 +281,8 @@ static void machine_report(struct machine *machine)
 
 static void machine_destroy(struct machine *machine)
 {
+	for (unsigned int i = 0; i < machine->devices.frontend_count; i++)
+		loop_end(machine->loop, &machine->watch_frontends[i].operation);
 	devices_destroy(&machine->devices);
 	vm_destroy(&machine->vm);
 	if (machine->loop)

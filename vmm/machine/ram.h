@@ -14,8 +14,8 @@ struct ram {
 	struct guest_memory memory;
 };
 
-/* Makes @size bytes (a multiple of 2 MiB) of guest RAM: below the device hole, and above 4 GiB what
- * is left. Nothing is populated yet. Returns 0 or -errno with the sentence printed. */
+/* Makes @size bytes (a multiple of the page size) of guest RAM: below the device hole, and above 4
+ * GiB what is left. Nothing is populated yet. Returns 0 or -errno with the sentence printed. */
 int ram_create(struct ram *ram, uint64_t size);
 void ram_destroy(struct ram *ram);
 

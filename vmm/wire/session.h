@@ -108,6 +108,8 @@ struct session_message {
 /* Encodes header and payload into a fresh buffer that the caller frees. 0, -E2BIG when a bound
  * would be broken (strings too many or too long in all), -ENOMEM. */
 int session_encode_start(const struct session_start *start, uint8_t **bytes, size_t *length);
+/* Changes the terminal's size in an encoded START: it may change until that is sent. */
+void session_resize_start(uint8_t *bytes, uint32_t rows, uint32_t columns);
 int session_encode_failure(const struct session_failure *failure, uint8_t **bytes, size_t *length);
 int session_encode_value(enum session_type type, uint32_t value, uint8_t **bytes, size_t *length);
 int session_encode_empty(enum session_type type, uint8_t **bytes, size_t *length);

@@ -126,6 +126,15 @@ int session_encode_start(const struct session_start *start, uint8_t **bytes, siz
 	return 0;
 }
 
+void session_resize_start(uint8_t *bytes, uint32_t rows, uint32_t columns)
+{
+	/* The fourth and the fifth of the numbers. */
+	struct writer writer = {bytes + sizeof(struct session_header) + 3 * sizeof(uint32_t)};
+
+	put_uint32(&writer, rows);
+	put_uint32(&writer, columns);
+}
+
 int session_encode_failure(const struct session_failure *failure, uint8_t **bytes, size_t *length)
 {
 	size_t text = strnlen(failure->text, SESSION_FAILURE_TEXT_BYTES);

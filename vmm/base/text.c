@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/base/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+size_t text_character_length(const char *text, size_t available)
+{
+	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+	const uint8_t *byte = (const uint8_t *)text;
+	size_t length;
+	uint32_t value;
+
+	if (!available || (byte[0] >= 0x80 && byte[0] < 0xc0) || byte[0] >= 0xf8)
+		return 0;
+	if (byte[0] < 0x80)
+		return 1;
+	length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
+	if (length > available)
+		return 0;
+	value = byte[0] & (0x7fU >> length);
+	for (size_t i = 1; i < length; i++) {
+		if ((byte[i] & 0xc0) != 0x80)
+			return 0;
+		value = value << 6 | (byte[i] & 0x3f);
+	}
+	if (value < smallest[length] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
+		return 0;
+	return length;
+}
+
+static bool character_is_printable(const char *text, size_t length, size_t available)
+{
+	uint8_t first = (uint8_t)text[0];
+
+	if (length == 1)
+		return (first >= 0x20 && first != 0x7f) || first == '\t' || first == '\n' ||
+		       (first == '\r' && available > 1 && text[1] == '\n');
+	/* U+0080 to U+009F are controls too: C2 9B does what ESC [ does. */
+	return !(first == 0xc2 && (uint8_t)text[1] < 0xa0);
+}
+
+void text_make_printable(char *text, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		size_t count = text_character_length(text + i, length - i);
+
+		if (count == 0 || !character_is_printable(text + i, count, length - i)) {
+			count = count ? count : 1;
+			memset(text + i, '?', count);
+		}
+		i += count;
+	}
+}
