@@ -153,6 +153,12 @@ def test_slow_screen_gets_everything():
         expect(it.output.removesuffix(RESET) == numbers(30000), "the output is not what was written")
 
 
+def test_stuck_screen_does_not_hold_the_time_limit():
+    with terminal("--timeout", "2", "--", "yes") as it:
+        expect_equal(it.process.wait(timeout=60), 124, "status")
+        it.expect_given_back()
+
+
 def test_given_back_after_bad_ends():
     """The command is killed; mvagent is asked to end, or killed; the machine dies."""
     for end in ("command", "SIGTERM", "SIGKILL", "machine"):
