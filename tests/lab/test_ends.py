@@ -253,7 +253,7 @@ def test_output_that_cannot_be_written():
 
 
 def test_memory_runs_out():
-    program = "x = []\nwhile True: x.append(b'x' * (1 << 22))"
+    program = "x = []\nwhile True: x.append(b'x' * (1 << 26))"
     result, outcome = run_json("--memory", "128", "--", "python3", "-c", program)
     expect_equal((result.status, outcome["outcome"], outcome["command_signal"]), (137, "signaled", 9), "end")
     command = 'python3 -c "$0"; echo "python ended with $?"; exit 9'
