@@ -127,8 +127,8 @@ static bool drain(struct fixture *fixture)
 
 static void run(struct fixture *fixture, const struct settings *settings)
 {
-	uint16_t size = settings->size_log2 & 0x80 ? settings->size_log2
-						   : (uint16_t)(1U << settings->size_log2 % 12);
+	uint16_t size = (uint16_t)(settings->size_log2 & 0x80 ? settings->size_log2
+							      : 1U << settings->size_log2 % 12);
 
 	fixture->queue = (struct virtqueue){
 		.event_idx = settings->features & 1,

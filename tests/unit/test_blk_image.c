@@ -46,10 +46,25 @@ static void only_whole_images_are_taken(void **state)
 	assert_int_equal(image_measure(-1, &sectors), -EBADF);
 }
 
+/* Reads must wait for the disk, however the image was opened. */
+static void image_is_made_blocking(void **state)
+{
+	uint64_t sectors = 0;
+	int fd = memfd_create("image", MFD_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 512), 0);
+	assert_int_equal(fd_set_nonblocking(fd, 1), 0);
+	assert_int_equal(image_measure(fd, &sectors), 0);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+	fd_close(&fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_whole_images_are_taken),
+		cmocka_unit_test(image_is_made_blocking),
 	};
 
 	return cmocka_run_group_tests_name("blk image", tests, NULL, NULL);

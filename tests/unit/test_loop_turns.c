@@ -192,6 +192,26 @@ static void events_of_before_a_cancel_are_not_reported(void **state)
 	fd_close(&fds[1]);
 }
 
+static void what_has_ended_is_at_rest(void **state)
+{
+	struct loop *loop = make_loop(state, CAPACITY);
+	struct probe ended = {0}, other = {0};
+	int fd = fd_create_event();
+
+	loop_end(loop, &ended.operation); /* never begun */
+	for (int round = 1; round <= 2; round++) {
+		assert_int_equal(loop_watch(loop, &ended.operation, fd, POLLIN, probe_callback), 0);
+		assert_int_equal(loop_timer(loop, &other.operation, 0, probe_callback), 0);
+		loop_end(loop, &ended.operation);
+		assert_true(loop_operation_idle(&ended.operation));
+		assert_int_equal(ended.calls, round);
+		assert_int_equal(ended.result, -ECANCELED);
+		run_until(loop, &other, round);
+	}
+	loop_destroy(loop);
+	fd_close(&fd);
+}
+
 static void stop_ends_run_after_the_callback(void **state)
 {
 	struct loop *loop = make_loop(state, CAPACITY);
@@ -340,6 +360,7 @@ int main(void)
 		ON_BOTH(signals_reach_once_a_round),
 		ON_BOTH(signals_go_out_before_the_loop_sleeps),
 		ON_BOTH(events_of_before_a_cancel_are_not_reported),
+		ON_BOTH(what_has_ended_is_at_rest),
 		ON_BOTH(stop_ends_run_after_the_callback),
 		ON_BOTH(a_callback_may_wait_for_other_operations),
 		ON_BOTH(a_callback_that_starts_again_does_not_starve_others),

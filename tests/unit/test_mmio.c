@@ -353,7 +353,11 @@ static void activation_failure(void **state)
 	assert_int_equal(f->toy.processed[0], 0);
 	set(f, 0x70, 0);
 	assert_int_equal(get(f, 0x70), 0);
-	assert_int_equal(f->toy.resets, 0);
+	assert_int_equal(f->toy.resets, 1); /* what had begun before it failed must end */
+	f->toy.activate_result = 0;
+	bring_up(f);
+	assert_int_equal(f->toy.activated, 2);
+	assert_int_equal(get(f, 0x70), 15);
 }
 
 static void kicks(void **state)

@@ -3,7 +3,7 @@
  * The inodes that the guest knows. A node id is an index and a generation, never a pointer or a
  * descriptor; one that is not in the table is answered ESTALE. An inode is held by an O_PATH
  * descriptor while there is room for one; of those that were not used for longest the descriptor is
- * closed, and path_open_inode (path.h) finds them again by parent and name.
+ * closed, and path_inode_fd (path.h) finds them again by parent and name.
  */
 #ifndef MVAGENT_FS_INODE_H
 #define MVAGENT_FS_INODE_H

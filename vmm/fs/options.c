@@ -11,10 +11,7 @@
 
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
-
-#ifndef MVAGENT_VERSION
-#define MVAGENT_VERSION "0.1.0"
-#endif
+#include "vmm/base/version.h"
 
 static const char usage[] =
 	"usage: mvagent-fs (--fd N | --socket PATH) (--root-fd N | --root DIR) [OPTION]...\n"

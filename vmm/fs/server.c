@@ -52,8 +52,9 @@ static int server_open_root(struct fs_server *server, const struct fs_config *co
 	identity = inode_identity_of(&status);
 	server->root_device = identity.device;
 	server->root_fd = root_fd;
-	return inode_table_create(&server->inodes, root_fd, &identity,
-				  server_fd_limit(config->fd_limit));
+	error = inode_table_create(&server->inodes, root_fd, &identity,
+				   server_fd_limit(config->fd_limit));
+	return error ? log_errno(error, "no memory for the file server") : 0;
 }
 
 int fs_server_create(struct fs_server **result, const struct fs_config *config)
@@ -74,8 +75,10 @@ int fs_server_create(struct fs_server **result, const struct fs_config *config)
 	if (error)
 		goto out;
 	error = attr_owner_create(&server->owner, config->guest_uid, config->guest_gid);
-	if (error)
+	if (error) {
+		log_errno(error, "cannot read this process's groups");
 		goto out;
+	}
 	umask(0);
 	*result = server;
 	return 0;

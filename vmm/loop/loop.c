@@ -333,6 +333,15 @@ int loop_run_once(struct loop *loop, int timeout_ms)
 	return result;
 }
 
+void loop_end(struct loop *loop, struct loop_operation *operation)
+{
+	loop_cancel(loop, operation);
+	while (!loop_operation_idle(operation)) {
+		if (loop_run_once(loop, -1) < 0)
+			log_fatal("cannot end an operation of an event loop");
+	}
+}
+
 int loop_run(struct loop *loop)
 {
 	int result = 0;

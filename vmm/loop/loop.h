@@ -103,6 +103,10 @@ int loop_timer(struct loop *loop, struct loop_operation *operation, uint64_t mil
  * with the result that came first; until then the operation is not idle. No-op when idle. */
 void loop_cancel(struct loop *loop, struct loop_operation *operation);
 
+/* Cancels an operation and waits until it is at rest, so that its memory and its descriptor may go.
+ * Runs any callback that is due meanwhile. No-op when idle. */
+void loop_end(struct loop *loop, struct loop_operation *operation);
+
 /* Whether the operation is at rest: never started, or its last callback has begun. */
 bool loop_operation_idle(const struct loop_operation *operation);
 

@@ -125,7 +125,7 @@ static void machine_on_frontend(struct loop_operation *operation, int result)
 
 	if (result >= 0 && (result & (POLLHUP | POLLERR)))
 		ending_give(&watch->machine->ending, MONITOR_REASON_DEVICE_LOST,
-			    "%s ended before the machine did", watch->name);
+			    "%s ended, or stopped answering, before the machine did", watch->name);
 }
 
 static int machine_watch(struct machine *machine)
@@ -265,6 +265,15 @@ static void machine_stop_vcpus(struct machine *machine)
 		vcpu_destroy(&machine->vcpus[--machine->vcpu_count]);
 }
 
+/* Nothing is answered after the last packet, and nothing about devices that are on their way out. */
+static void machine_unwatch(struct machine *machine)
+{
+	loop_end(machine->loop, &machine->watch_monitor);
+	loop_end(machine->loop, &machine->watch_ending);
+	for (unsigned int i = 0; i < machine->devices.frontend_count; i++)
+		loop_end(machine->loop, &machine->watch_frontends[i].operation);
+}
+
 static void machine_report(struct machine *machine)
 {
 	struct monitor_packet packet = {.type = MONITOR_ENDED};
@@ -281,8 +290,6 @@ static void machine_report(struct machine *machine)
 
 static void machine_destroy(struct machine *machine)
 {
-	for (unsigned int i = 0; i < machine->devices.frontend_count; i++)
-		loop_end(machine->loop, &machine->watch_frontends[i].operation);
 	devices_destroy(&machine->devices);
 	vm_destroy(&machine->vm);
 	if (machine->loop)
@@ -317,6 +324,7 @@ int main(int argc, char **argv)
 	machine_stop_vcpus(&machine);
 	if (machine.devices.vsock)
 		vsock_device_finish(machine.devices.vsock, FINISH_MILLISECONDS);
+	machine_unwatch(&machine);
 	machine_report(&machine);
 	machine_destroy(&machine);
 	return error ? 1 : 0;

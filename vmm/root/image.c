@@ -36,6 +36,11 @@ int image_measure(int fd, uint64_t *sectors)
 			  (long long)bytes, BLK_SECTOR_BYTES);
 		return -EINVAL;
 	}
+	/* An image is opened without blocking, should it turn out to be a FIFO; but a read that may
+	 * not wait fails with EAGAIN where the file system or its device cannot do that
+	 * (io_rw_init_file, Linux 6.1: dm-crypt, network file systems). */
+	if (fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
+		return log_errno(-errno, "cannot use the image");
 	*sectors = (uint64_t)bytes / BLK_SECTOR_BYTES;
 	return 0;
 }

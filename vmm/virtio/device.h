@@ -4,8 +4,9 @@
  * loop; it never knows KVM, and the transport never knows what the device does.
  *
  * Threads: register writes arrive on vCPU threads, queues are served on the loop thread. The
- * transport holds @lock of the device around every call below and around process_queue, so a device
- * needs no lock.
+ * transport holds its lock around every call below, so a device needs none, unless it is also
+ * called from elsewhere, as vsock is by its descriptors. On a vCPU thread (activate, reset) a
+ * device must not touch the loop.
  */
 #ifndef MVAGENT_VIRTIO_DEVICE_H
 #define MVAGENT_VIRTIO_DEVICE_H
@@ -49,8 +50,8 @@ struct virtio_device_ops {
 	/* DRIVER_OK (3.1.1 step 8). Returns 0, or a negative errno when the driver's set-up is not
 	 * usable: the transport then sets DEVICE_NEEDS_RESET. */
 	int (*activate)(void *device, const struct virtio_activation *activation);
-	/* The driver wrote 0 to Status (2.4): stop using the queues, forget all. Also called before
-	 * the end. */
+	/* The driver wrote 0 to Status (2.4) after DRIVER_OK: stop using the queues, forget all;
+	 * also what an activation that failed may have begun. Also called before the end. */
 	void (*reset)(void *device);
 	/* The driver kicked queue @index: serve all that is there. NULL for devices that take the
 	 * kick fd themselves (vhost-user). Returns 0, or -EPROTO for a broken ring:

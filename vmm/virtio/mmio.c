@@ -78,7 +78,6 @@ struct virtio_mmio {
 	uint32_t driver_features_select;
 	uint32_t queue_select;
 	uint32_t status;
-	bool active; /* activated, and not reset since */
 	struct virtio_queue_setup queues[LIMIT_DEVICE_QUEUES];
 
 	int kick_fds[LIMIT_DEVICE_QUEUES];
@@ -124,9 +123,9 @@ static void show_device_features(struct virtio_mmio *mmio, uint32_t select)
 /* virtio 1.2, 2.4: back to the state that the device had at first. */
 static void reset_device(struct virtio_mmio *mmio)
 {
-	if (mmio->active)
+	/* Also after an activation that failed: part of the device may have begun. */
+	if (mmio->status & STATUS_DRIVER_OK)
 		mmio->device.ops->reset(mmio->device.device);
-	mmio->active = false;
 	mmio->status = 0;
 	mmio->driver_features = 0;
 	mmio->driver_features_select = 0;
@@ -149,8 +148,6 @@ static void activate_device(struct virtio_mmio *mmio)
 
 	if (mmio->device.ops->activate(mmio->device.device, &activation) < 0)
 		mmio->status |= STATUS_NEEDS_RESET;
-	else
-		mmio->active = true;
 }
 
 /* virtio 1.2, 2.2.2: the driver may take only what is offered, and must take VERSION_1 (6.1). */
@@ -328,7 +325,7 @@ static void kicked(struct loop_operation *operation, int result)
 		return;
 	}
 	pthread_mutex_lock(&mmio->lock);
-	if (mmio->active && !(mmio->status & STATUS_NEEDS_RESET) &&
+	if ((mmio->status & (STATUS_DRIVER_OK | STATUS_NEEDS_RESET)) == STATUS_DRIVER_OK &&
 	    mmio->queues[kick->index].ready &&
 	    mmio->device.ops->process_queue(mmio->device.device, kick->index) < 0) {
 		mmio->status |= STATUS_NEEDS_RESET;
@@ -418,12 +415,8 @@ void virtio_mmio_destroy(struct virtio_mmio *mmio)
 	pthread_mutex_lock(&mmio->lock);
 	reset_device(mmio);
 	pthread_mutex_unlock(&mmio->lock);
-	for (index = 0; index < LIMIT_DEVICE_QUEUES; index++)
-		loop_cancel(mmio->loop, &mmio->kicks[index].watch);
 	for (index = 0; index < LIMIT_DEVICE_QUEUES; index++) {
-		while (!loop_operation_idle(&mmio->kicks[index].watch) &&
-		       loop_run_once(mmio->loop, -1) >= 0)
-			;
+		loop_end(mmio->loop, &mmio->kicks[index].watch);
 		fd_close(&mmio->kick_fds[index]);
 	}
 	pthread_mutex_destroy(&mmio->lock);

@@ -393,11 +393,7 @@ void vhost_backend_destroy(struct vhost_backend *backend)
 	backend->receiving = true; /* no further request is taken */
 	for (unsigned int i = 0; i < backend->queue_count; i++)
 		vhost_ring_destroy(&backend->rings[i]);
-	loop_cancel(backend->context.loop, &backend->socket_watch);
-	while (!loop_operation_idle(&backend->socket_watch)) {
-		if (loop_run_once(backend->context.loop, -1) < 0)
-			log_fatal("the event loop failed while a device was ending");
-	}
+	loop_end(backend->context.loop, &backend->socket_watch);
 	vhost_memory_clear(&backend->memory);
 	fd_close(&backend->socket_fd);
 	free(backend);

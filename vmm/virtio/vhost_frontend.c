@@ -31,8 +31,10 @@ struct vhost_frontend {
 	uint8_t config[VHOST_CONFIG_MAX_BYTES];
 };
 
-/* The sentence for a conversation that broke off. */
-static int report(const struct vhost_frontend *frontend, int error, const char *what)
+/* The end of a conversation that broke off, with its sentence. It cannot be taken up again, since a
+ * late answer would be taken for that to something else; and whoever watches the socket is to know
+ * that the device is lost. */
+static int give_up(const struct vhost_frontend *frontend, int error, const char *what)
 {
 	unsigned int id = (unsigned int)frontend->device.id;
 
@@ -44,6 +46,7 @@ static int report(const struct vhost_frontend *frontend, int error, const char *
 			  id, REPLY_TIMEOUT_SECONDS, what);
 	else
 		log_errno(error, "the device process of virtio device type %u: %s", id, what);
+	shutdown(frontend->socket_fd, SHUT_RDWR);
 	return error;
 }
 
@@ -206,22 +209,22 @@ static int negotiate(struct vhost_frontend *frontend,
 	int error = ask_value(frontend, VHOST_GET_FEATURES, &features);
 
 	if (error)
-		return report(frontend, error, "asked for its features");
+		return give_up(frontend, error, "asked for its features");
 	if ((features & needed) != needed)
-		return report(frontend, -EPROTO,
-			      "it lacks virtio 1 or vhost-user protocol features");
+		return give_up(frontend, -EPROTO,
+			       "it lacks virtio 1 or vhost-user protocol features");
 	frontend->device.features = features & FEATURES_OFFERED;
 	error = negotiate_protocol(frontend);
 	if (error)
-		return report(frontend, error, "agreeing on protocol features and queues");
+		return give_up(frontend, error, "agreeing on protocol features and queues");
 	error = tell(frontend, &owner);
 	if (error)
-		return report(frontend, error, "taking ownership");
+		return give_up(frontend, error, "taking ownership");
 	if (description->config)
 		memcpy(frontend->config, description->config, description->config_size);
 	else if (description->config_size)
 		error = get_config(frontend, description->config_size);
-	return error ? report(frontend, error, "asked for its configuration") : 0;
+	return error ? give_up(frontend, error, "asked for its configuration") : 0;
 }
 
 static int send_memory_table(const struct vhost_frontend *frontend)
@@ -321,20 +324,20 @@ static int activate(void *device, const struct virtio_activation *activation)
 		return -EINVAL;
 	error = tell_value(frontend, VHOST_SET_FEATURES, features);
 	if (error)
-		return report(frontend, error, "setting features");
+		return give_up(frontend, error, "setting features");
 	error = send_memory_table(frontend);
 	if (error)
-		return report(frontend, error, "handing over guest memory");
+		return give_up(frontend, error, "handing over guest memory");
 	for (unsigned int i = 0; i < frontend->device.queue_count && !error; i++) {
 		if (activation->queues[i].ready)
 			error = start_ring(frontend, activation, i);
 	}
 	if (error)
-		return report(frontend, error, "starting a queue");
+		return give_up(frontend, error, "starting a queue");
 	/* Without acknowledgements, an answer to something later shows that all is done. */
 	if (!(frontend->protocol_features & VHOST_PROTOCOL_F_REPLY_ACK))
 		error = ask_value(frontend, VHOST_GET_FEATURES, &features);
-	return error ? report(frontend, error, "waiting for its queues") : 0;
+	return error ? give_up(frontend, error, "waiting for its queues") : 0;
 }
 
 static int stop_ring(struct vhost_frontend *frontend, unsigned int index)
@@ -361,7 +364,7 @@ static void reset(void *device)
 		frontend->started[i] = false;
 	}
 	if (error)
-		report(frontend, error, "taking back a queue");
+		give_up(frontend, error, "taking back a queue");
 }
 
 static const struct virtio_device_ops frontend_ops = {.activate = activate, .reset = reset};

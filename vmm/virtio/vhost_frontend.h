@@ -32,8 +32,8 @@ void vhost_frontend_destroy(struct vhost_frontend *frontend);
 const struct virtio_device_description *
 vhost_frontend_device(const struct vhost_frontend *frontend);
 
-/* The socket, for a watcher that wants to know when the back end dies (POLLHUP). Not for reading.
- */
+/* The socket, for a watcher that wants to know when the back end is lost (POLLHUP): it died, or did
+ * not answer as it should. Not for reading. */
 int vhost_frontend_socket(const struct vhost_frontend *frontend);
 
 #endif

@@ -127,11 +127,7 @@ static int locate(struct vhost_ring *ring, uint16_t base)
 /* Ends the watch, and with it the loop's use of the kick descriptor. */
 static void stop_watch(struct vhost_ring *ring)
 {
-	loop_cancel(ring->context->loop, &ring->watch);
-	while (!loop_operation_idle(&ring->watch)) {
-		if (loop_run_once(ring->context->loop, -1) < 0)
-			log_fatal("the event loop failed while queue %u was stopping", ring->index);
-	}
+	loop_end(ring->context->loop, &ring->watch);
 	fd_close(&ring->kick_fd);
 }
 

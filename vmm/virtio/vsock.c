@@ -142,13 +142,6 @@ int vsock_device_create(struct vsock_device **device, struct loop *loop, uint32_
 	return 0;
 }
 
-static void end_watch(struct vsock_device *device, struct loop_operation *watch)
-{
-	loop_cancel(device->loop, watch);
-	while (!loop_operation_idle(watch) && loop_run_once(device->loop, -1) >= 0)
-		;
-}
-
 void vsock_device_destroy(struct vsock_device *device)
 {
 	if (!device)
@@ -156,12 +149,12 @@ void vsock_device_destroy(struct vsock_device *device)
 	for (unsigned int i = 0; i < LIMIT_VSOCK_PORTS; i++) {
 		struct vsock_port *port = &device->ports[i];
 
-		end_watch(device, &port->watch);
+		loop_end(device->loop, &port->watch);
 		if (port->connection.fd >= 0)
 			vsock_connection_hang_up(&port->connection);
 		fd_close(&port->connection.fd);
 	}
-	end_watch(device, &device->wake_watch);
+	loop_end(device->loop, &device->wake_watch);
 	fd_close(&device->wake_fd);
 	pthread_mutex_destroy(&device->lock);
 	free(device);

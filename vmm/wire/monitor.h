@@ -30,9 +30,9 @@ enum monitor_reason {
 	MONITOR_REASON_HOST_ERROR,     /* a system call of mvagent-vmm failed */
 };
 
-/* Userspace exits of KVM_RUN since the first. */
+/* Userspace exits of KVM_RUN since the first, and what devices counted. */
 struct monitor_counters {
-	uint64_t exits;      /* all of the below */
+	uint64_t exits;      /* port_io, mmio_reads, mmio_writes and other */
 	uint64_t port_io;    /* KVM_EXIT_IO */
 	uint64_t mmio_reads; /* KVM_EXIT_MMIO */
 	uint64_t mmio_writes;
