@@ -168,6 +168,8 @@ static int run_start_fs(struct run *run, unsigned int index, struct process *pro
 	process_plan_add(&plan, "%u", run->identity.agent_gid);
 	if (directory->read_only)
 		process_plan_add(&plan, "--read-only");
+	if (run->options.no_io_uring)
+		process_plan_add(&plan, "--no-io-uring");
 	if (run->options.verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);

@@ -4,18 +4,24 @@
 #include <linux/virtio_config.h>
 #include <linux/virtio_ring.h>
 
+/* Answers are shown to the guest after each call: a request that is quick does not wait behind more
+ * than these many that may be slow (fsync, large copies). */
+#define CHAINS_A_CALL 32U
+
 static int device_process_queue(void *opaque, unsigned int index, struct virtqueue *queue)
 {
 	struct fs_device *device = opaque;
-	int result;
+	int result = 0;
 
 	(void)index;
-	while ((result = virtqueue_pop(queue, &device->chain)) > 0) {
-		uint32_t written = fs_server_serve(device->server, &device->chain);
+	for (unsigned int count = 0; !result && count < CHAINS_A_CALL; count++) {
+		uint32_t written;
 
-		result = virtqueue_push(queue, device->chain.head, written);
-		if (result)
+		result = virtqueue_pop(queue, &device->chain);
+		if (result <= 0)
 			break;
+		written = fs_server_serve(device->server, &device->chain);
+		result = virtqueue_push(queue, device->chain.head, written);
 	}
 	return result;
 }

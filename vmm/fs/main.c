@@ -37,14 +37,14 @@ static void ignore_signals(void)
 }
 
 /* Serves the front end on @socket_fd, which is taken over, until it hangs up. */
-static int serve(struct fs_server *server, int socket_fd)
+static int serve(struct fs_server *server, int socket_fd, enum loop_backend loop_backend)
 {
 	struct vhost_backend_description description;
 	struct vhost_backend_counters counters;
 	struct vhost_backend *backend;
 	struct fs_device device;
 	struct loop *loop;
-	int error = loop_create(&loop, LOOP_OPERATIONS, LOOP_BACKEND_ANY);
+	int error = loop_create(&loop, LOOP_OPERATIONS, loop_backend);
 
 	if (error) {
 		fd_close(&socket_fd);
@@ -100,7 +100,8 @@ int main(int argc, char **argv)
 	if (result)
 		return EXIT_FAILURE;
 	fd_close(&options.root_fd);
-	result = serve(server, options.socket_fd);
+	result = serve(server, options.socket_fd,
+		       options.no_io_uring ? LOOP_BACKEND_EPOLL : LOOP_BACKEND_ANY);
 	fs_server_destroy(server);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -26,6 +26,7 @@ static const char usage[] =
 	"  --read-only     refuse every change with EROFS\n"
 	"  --guest-uid U   who owns your files as the guest sees it (default: your user id)\n"
 	"  --guest-gid G   and their group (default: your group id)\n"
+	"  --no-io-uring   wait with epoll, as where io_uring is forbidden\n"
 	"  --verbose       print counts of requests at the end\n"
 	"  --help, --version\n";
 
@@ -90,6 +91,7 @@ enum {
 	OPTION_READ_ONLY,
 	OPTION_GUEST_UID,
 	OPTION_GUEST_GID,
+	OPTION_NO_IO_URING,
 	OPTION_VERBOSE,
 	OPTION_HELP,
 	OPTION_VERSION,
@@ -103,6 +105,7 @@ static const struct option long_options[] = {
 	{"read-only", no_argument, NULL, OPTION_READ_ONLY},
 	{"guest-uid", required_argument, NULL, OPTION_GUEST_UID},
 	{"guest-gid", required_argument, NULL, OPTION_GUEST_GID},
+	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{"version", no_argument, NULL, OPTION_VERSION},
@@ -135,6 +138,9 @@ static int options_apply(struct fs_options *options, int option)
 		break;
 	case OPTION_GUEST_GID:
 		error = options_parse_id("--guest-gid", optarg, &options->guest_gid);
+		break;
+	case OPTION_NO_IO_URING:
+		options->no_io_uring = true;
 		break;
 	case OPTION_VERBOSE:
 		options->verbose = true;

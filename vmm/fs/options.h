@@ -13,6 +13,7 @@ struct fs_options {
 	bool read_only;
 	uint32_t guest_uid;
 	uint32_t guest_gid;
+	bool no_io_uring;
 	bool verbose;
 };
 

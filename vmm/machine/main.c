@@ -265,7 +265,8 @@ static void machine_stop_vcpus(struct machine *machine)
 		vcpu_destroy(&machine->vcpus[--machine->vcpu_count]);
 }
 
-/* Nothing is answered after the last packet, and nothing about devices that are on their way out. */
+/* Nothing is answered after the last packet, and nothing about devices that are on their way out.
+ */
 static void machine_unwatch(struct machine *machine)
 {
 	loop_end(machine->loop, &machine->watch_monitor);
