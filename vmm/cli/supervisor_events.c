@@ -121,7 +121,7 @@ static void supervisor_serve_failed(struct supervisor *supervisor,
 	struct outcome *outcome = &supervisor->report->outcome;
 	const char *command = supervisor->options->command[0];
 	struct session_failure failure;
-	char text[513];
+	char text[SESSION_FAILURE_TEXT_BYTES + 1];
 
 	if (session_decode_failure(message->payload, message->length, &failure, text) < 0) {
 		outcome_give(outcome, OUTCOME_GUEST_FAILED, 0, "the guest's init is not ours");

@@ -84,7 +84,7 @@ static void bus_deliver_postponed(struct bus *bus)
 
 void bus_write(struct bus *bus, uint64_t gpa, const void *data, unsigned int length)
 {
-	exits_count_mmio(bus->exits, gpa, 1);
+	exits_count_mmio(bus->exits, gpa, true);
 	pthread_mutex_lock(&bus->postponed_lock);
 	bus_deliver_postponed(bus);
 	bus_dispatch_write(bus, gpa, data, length);
@@ -95,7 +95,7 @@ void bus_read(struct bus *bus, uint64_t gpa, void *data, unsigned int length)
 {
 	uint64_t index = (gpa - LAYOUT_DEVICES) / LAYOUT_DEVICE_SIZE;
 
-	exits_count_mmio(bus->exits, gpa, 0);
+	exits_count_mmio(bus->exits, gpa, false);
 	memset(data, 0xff, length);
 	pthread_mutex_lock(&bus->postponed_lock);
 	bus_deliver_postponed(bus);

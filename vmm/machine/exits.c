@@ -27,7 +27,7 @@ void exits_count_port(struct exits *exits, uint16_t port)
 	pthread_mutex_unlock(&exits->lock);
 }
 
-void exits_count_mmio(struct exits *exits, uint64_t gpa, int is_write)
+void exits_count_mmio(struct exits *exits, uint64_t gpa, bool is_write)
 {
 	uint64_t device = (gpa - LAYOUT_DEVICES) / LAYOUT_DEVICE_SIZE;
 	uint64_t word = (gpa % LAYOUT_DEVICE_SIZE) / 4;

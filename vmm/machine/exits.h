@@ -4,6 +4,7 @@
 #define MVAGENT_MACHINE_EXITS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "vmm/base/limits.h"
@@ -29,7 +30,7 @@ void exits_create(struct exits *exits);
 
 /* Count one exit. Any thread. */
 void exits_count_port(struct exits *exits, uint16_t port);
-void exits_count_mmio(struct exits *exits, uint64_t gpa, int is_write);
+void exits_count_mmio(struct exits *exits, uint64_t gpa, bool is_write);
 void exits_count_interrupted(struct exits *exits);
 void exits_count_other(struct exits *exits);
 
