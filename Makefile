@@ -9,8 +9,12 @@ DESTDIR ?=
 SANITIZE ?=
 WERROR ?= -Werror
 
-PKGS := liburing libseccomp libcjson
+CJSON := $(shell pkg-config --libs libcjson)
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion $(WERROR)
+# The kernel's own headers end structures in arrays without a size, and ours put entries behind them.
+ifneq ($(findstring clang,$(shell $(CC) --version)),)
+WARNINGS += -Wno-gnu-variable-sized-type-not-at-end
+endif
 CPPFLAGS += -D_GNU_SOURCE -I.
 CFLAGS ?= -O2 -g
 CFLAGS_ALL = -std=gnu11 $(WARNINGS) -fPIE -fstack-protector-strong $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer,-D_FORTIFY_SOURCE=2) $(CFLAGS)
@@ -53,7 +57,7 @@ $(1): $$(BUILD)/obj/vmm/$(2)/main.o $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $$^ $(4) -o $$@
 endef
-$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli wire base,-lcjson))
+$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli wire base,$(CJSON)))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-vmm,machine,machine virtio loop wire base,-l:liburing.a -lfdt -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs virtio loop base,-l:liburing.a))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop base,-l:liburing.a))
@@ -93,7 +97,7 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 # Unit tests: one program a file, linked to everything below it.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
-UNIT_LIBRARIES := -lcmocka -l:liburing.a -lseccomp -lfdt -lcjson -lpthread
+UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -lfdt $(CJSON) -lpthread
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine fs root virtio wire loop base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -115,10 +119,24 @@ replay: $(FUZZ_REPLAYS)
 
 # The hostile guest of the share: raw FUSE over vhost-user.
 HOSTILE := $(BUILD)/tests/hostile/fuse_client
-$(HOSTILE): $(BUILD)/obj/tests/hostile/fuse_client.o $(call archives,virtio loop base)
+$(BUILD)/tests/hostile/fuse_client: $(BUILD)/obj/tests/hostile/fuse_client.o $(call archives,virtio loop base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -l:liburing.a -lpthread -o $@
+# The hostile guest of the machine: a program without an operating system, in place of a kernel.
+HOSTILE_GUEST := $(BUILD)/tests/hostile/guest.elf
+HOSTILE_GUEST_CFLAGS := -std=gnu11 $(WARNINGS) -Os -g -ffreestanding -fno-pie -fno-stack-protector -fcf-protection=none \
+	-fno-asynchronous-unwind-tables -mgeneral-regs-only -mno-red-zone
+$(BUILD)/obj/hostile/%.o: %.c
+	$(call say,GUESTCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -I. $(HOSTILE_GUEST_CFLAGS) -MMD -MP -c $< -o $@
+$(HOSTILE_GUEST): $(patsubst %.c,$(BUILD)/obj/hostile/%.o,$(wildcard tests/hostile/guest*.c)) tests/hostile/guest.lds
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(LD) -m elf_x86_64 -static -nostdlib --build-id=none -z noexecstack --no-warn-rwx-segments \
+		-T tests/hostile/guest.lds $(filter %.o,$^) -o $@
+HOSTILE += $(HOSTILE_GUEST)
 .PHONY: hostile
 hostile: $(HOSTILE)
 

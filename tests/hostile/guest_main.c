@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/hostile/guest.h"
+
+#include <asm/bootparam.h>
+
+#define PAGE_PRESENT_WRITE 0x3UL
+#define PAGE_LARGE         0x80UL
+#define STACK_BYTES        65536
+
+static uint64_t random_state;
+uint8_t guest_stack[STACK_BYTES] __attribute__((aligned(16)));
+
+__attribute__((noreturn, used)) void guest_main(const struct boot_params *parameters);
+
+/* The boot protocol's entry: RSI is the address of boot_params; its stack is a small one. */
+__attribute__((naked, noreturn, used, section(".text.entry"))) void guest_entry(void)
+{
+	__asm__ volatile("movq %rsi, %rdi\n\t"
+			 "movq $guest_stack + 65536, %rsp\n\t"
+			 "call guest_main");
+}
+
+void *memset(void *target, int value, size_t length)
+{
+	void *start = target;
+
+	__asm__ volatile("rep stosb" : "+D"(target), "+c"(length) : "a"(value) : "memory");
+	return start;
+}
+
+void *memcpy(void *target, const void *source, size_t length)
+{
+	void *start = target;
+
+	__asm__ volatile("rep movsb" : "+D"(target), "+S"(source), "+c"(length) : : "memory");
+	return start;
+}
+
+int strings_equal(const char *left, const char *right)
+{
+	while (*left && *left == *right) {
+		left++;
+		right++;
+	}
+	return *left == *right;
+}
+
+uint64_t random_64(void)
+{
+	random_state = random_state * 6364136223846793005UL + 1442695040888963407UL;
+	return random_state ^ random_state >> 29;
+}
+
+uint32_t random_below(uint32_t limit)
+{
+	return (uint32_t)(((random_64() & 0xffffffffUL) * limit) >> 32);
+}
+
+void say(const char *text)
+{
+	while (*text)
+		port_out(PORT_SERIAL, (uint8_t)*text++);
+}
+
+void say_number(uint64_t number)
+{
+	say("0x");
+	for (int shift = 60; shift >= 0; shift -= 4)
+		port_out(PORT_SERIAL, (uint8_t) "0123456789abcdef"[number >> shift & 15]);
+}
+
+static __attribute__((noreturn)) void reset_machine(void)
+{
+	for (;;)
+		port_out(PORT_KEYBOARD, RESET_COMMAND);
+}
+
+void finish(void)
+{
+	say("done\n");
+	reset_machine();
+}
+
+void fail(const char *why)
+{
+	say("bad: ");
+	say(why);
+	say("\n");
+	reset_machine();
+}
+
+void fail_number(const char *why, uint64_t number)
+{
+	say("bad: ");
+	say(why);
+	say(" ");
+	say_number(number);
+	say("\n");
+	reset_machine();
+}
+
+void pause_guest(unsigned int count)
+{
+	while (count--)
+		port_in(PORT_KEYBOARD);
+}
+
+struct patience patience_begin(void)
+{
+	return (struct patience){.begin = read_clock()};
+}
+
+bool patience_left(const struct patience *patience)
+{
+	pause_guest(1);
+	return read_clock() - patience->begin < 30000000000UL; /* at some 3 GHz */
+}
+
+/* The machine starts with the first GiB mapped; adds the fourth, where devices are, and the fifth,
+ * where there is nothing. Never changes what is mapped, so nothing is to be flushed. */
+static void map_more(void)
+{
+	static uint64_t directories[2][512] __attribute__((aligned(4096)));
+	volatile uint64_t *pointers = (volatile uint64_t *)LAYOUT_PAGE_DIRECTORY_POINTERS;
+
+	for (uint64_t gib = 0; gib < 2; gib++) {
+		for (uint64_t i = 0; i < 512; i++)
+			directories[gib][i] =
+				(gib + 3) << 30 | i << 21 | PAGE_LARGE | PAGE_PRESENT_WRITE;
+		pointers[gib + 3] = (uint64_t)directories[gib] | PAGE_PRESENT_WRITE;
+	}
+}
+
+/* The command line is "SEED NAME", the seed in decimal. */
+static const char *take_seed(const char *text)
+{
+	random_state = 0;
+	while (*text >= '0' && *text <= '9')
+		random_state = random_state * 10 + (uint64_t)(*text++ - '0');
+	return *text == ' ' ? text + 1 : text;
+}
+
+void guest_main(const struct boot_params *parameters)
+{
+	static const struct attack *const tables[] = {
+		register_attacks, chain_attacks, vsock_attacks, device_attacks,
+		fuse_attacks,     end_attacks,   race_attacks};
+	const char *name = take_seed((const char *)(uint64_t)parameters->hdr.cmd_line_ptr);
+
+	map_more();
+	for (unsigned int i = 0; i < ARRAY_COUNT(tables); i++) {
+		for (const struct attack *attack = tables[i]; attack->name; attack++) {
+			if (!strings_equal(attack->name, name))
+				continue;
+			attack->run();
+			finish();
+		}
+	}
+	fail("there is no such attack");
+}
