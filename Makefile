@@ -163,8 +163,9 @@ fuzz: $(FUZZ_TARGETS)
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer.
 san:
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/san SANITIZE=address,undefined CFLAGS='-O1 -g' \
-		unit replay
+		unit replay executables hostile
 	$(Q)tests/run --build $(BUILD)/san unit replay
+	$(Q)tests/hostile/machine_driver.py --build $(BUILD)/san --sanitized
 
 check:
 	$(Q)tools/setup

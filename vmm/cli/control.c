@@ -38,7 +38,7 @@ static int control_missing(const struct control *control, size_t *missing)
 int control_receive(struct control *control, struct session_message *message)
 {
 	struct session_header header;
-	size_t missing;
+	size_t missing = 0;
 	int error;
 
 	while ((error = control_missing(control, &missing)) == 0 && missing) {
