@@ -47,8 +47,8 @@ def test_streams_are_separate_and_exact():
 
 
 def test_large_stream_in():
-    """Much data through stdin, with memory of the processes flat."""
-    mebibytes = int(os.environ.get("STREAM_MIB", "256"))
+    """1 GiB through stdin, with memory of the processes flat."""
+    mebibytes = int(os.environ.get("STREAM_MIB", "1024"))
     block = os.urandom(1 << 20)
     digest = hashlib.sha256()
     process = harness.start("--", "sha256sum", stdin=subprocess.PIPE)
