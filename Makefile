@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Targets: all (default), check, demo, install, san, fuzz, tidy, bench, clean. See CONTRIBUTING.md.
+# Targets: all (default), check, demo, install, san, fuzz, tidy, clean. See CONTRIBUTING.md.
+
+# A rule of the template below would be the first otherwise.
+.DEFAULT_GOAL := all
 
 CC ?= cc
 BUILD ?= build
@@ -41,7 +44,7 @@ GUEST := $(BUILD)/share/mvagent/initramfs.cpio
 KERNEL := $(BUILD)/share/mvagent/vmlinux
 
 .PHONY: all executables kernel check demo install san fuzz tidy clean
-all: executables $(GUEST) kernel
+all: executables $(GUEST) kernel image
 executables: $(EXECUTABLES)
 
 $(BUILD)/obj/%.o: %.c
@@ -169,12 +172,12 @@ san:
 
 check:
 	$(Q)tools/setup
-	$(Q)$(MAKE) --no-print-directory all image unit replay hostile
+	$(Q)$(MAKE) --no-print-directory all unit replay hostile
 	$(Q)tests/run --build $(BUILD) all
 
 demo:
 	$(Q)tools/setup
-	$(Q)$(MAKE) --no-print-directory all image
+	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tools/demo/start $(BUILD)/bin/mvagent
 
 # The base image is made once and kept in the cache; here is a hard link to it where that can be.
@@ -189,7 +192,7 @@ tidy:
 	$(Q)tests/tidy
 
 INSTALL ?= install
-install: all image
+install: all
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/mvagent \
 		$(DESTDIR)$(PREFIX)/share/mvagent $(DESTDIR)$(PREFIX)/share/man/man1
 	$(INSTALL) -m 0755 $(BUILD)/bin/mvagent $(DESTDIR)$(PREFIX)/bin/mvagent

@@ -159,6 +159,18 @@ def test_overlayfs():
             subprocess.run(["umount", place / "merged"], check=False)
 
 
+def test_git_on_a_file_system_that_goes_by_paths():
+    """9p: a descriptor dies with the name it was opened by, and git unlinks that name after it made a link."""
+    place = os.environ.get("MVAGENT_9P")
+    if not place:
+        raise Skip("only the lab has a 9p directory to write to")
+    with directory(place) as tree_root:
+        result = run_ok("--share", tree_root, "--", "sh", "-c",
+                        "git init -q . && git config user.name a && git config user.email a@b && echo 1 > f && git add f "
+                        "&& git commit -qm one && echo 2 >> f && git commit -qam two && git fsck --strict && git log --format=%s")
+        expect_equal(result.out, "two\none\n", f"git log ({result.err})")
+
+
 def test_read_only_is_enforced_by_the_host():
     with directory() as place:
         (place / "file").write_text("content")

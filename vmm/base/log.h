@@ -18,6 +18,9 @@ void log_set_level(enum log_level level);
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What log_error or log_errno printed last, without the program's name; empty when nothing was. */
+const char *log_last_error(void);
+
 /* Progress and figures: printed at LOG_VERBOSE only. */
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

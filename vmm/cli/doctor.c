@@ -19,7 +19,7 @@
 #include "vmm/cli/kvm_probe.h"
 #include "vmm/cli/outcome.h"
 
-#define DOCTOR_CHECKS 8U
+#define DOCTOR_CHECKS 10U
 
 struct check {
 	const char *name;
@@ -113,14 +113,17 @@ static void check_part(struct diagnosis *diagnosis, const char *name, const char
 
 static int check_parts(struct diagnosis *diagnosis)
 {
+	static const char *const programs[] = {"mvagent-vmm", "mvagent-fs", "mvagent-blk"};
 	struct installation installation;
 	char path[PATH_MAX];
 	int error = installation_find(&installation);
 
 	if (error)
 		return error;
-	if (installation_program(&installation, "mvagent-vmm", path) == 0)
-		check_part(diagnosis, "monitor", path, X_OK, "run 'make'");
+	for (unsigned int i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		if (installation_program(&installation, programs[i], path) == 0)
+			check_part(diagnosis, programs[i], path, X_OK, "run 'make'");
+	}
 	if (installation_file(&installation, "vmlinux", path) == 0)
 		check_part(diagnosis, "guest kernel", path, R_OK, "run 'make'");
 	if (installation_file(&installation, "initramfs.cpio", path) == 0)

@@ -30,6 +30,7 @@ struct run {
 	struct run_shares shares;
 	struct report report;
 	struct report_file json;
+	bool outcome_printed; /* its sentence is on standard error already */
 	/* Inputs, opened here and inherited by those who need them. */
 	int kvm_fd, kernel_fd, initrd_fd, image_fd;
 	/* Sockets: [0] is the supervisor's or mvagent-vmm's end, [1] the other. */
@@ -289,7 +290,7 @@ static int run_finish(struct run *run)
 	struct report *report = &run->report;
 
 	report->moments[MOMENT_END] = report_clock();
-	if (report->outcome.sentence[0])
+	if (report->outcome.sentence[0] && !run->outcome_printed)
 		log_error("%s", report->outcome.sentence);
 	report_log(report);
 	if (run->options.json && report_write_json(report, &run->json) < 0)
@@ -334,9 +335,8 @@ static int run_supervise(struct run *run, struct supervisor *supervisor)
 		return EXIT_MVAGENT;
 	supervisor_block_signals();
 	if (run_prepare(run, supervisor) < 0) {
-		/* The sentence that said why is on standard error already. */
-		outcome_give(&run->report.outcome, OUTCOME_SETUP_FAILED, 0,
-			     "the run was not started");
+		outcome_give(&run->report.outcome, OUTCOME_SETUP_FAILED, 0, "%s", log_last_error());
+		run->outcome_printed = true;
 		for (unsigned int i = 0; i < supervisor->process_count; i++)
 			process_kill(&supervisor->processes[i]);
 		free(supervisor->start_message);

@@ -281,7 +281,7 @@ static void supervisor_serve_signal(struct supervisor *supervisor, int number)
 		supervisor->interrupts++;
 	if (!supervisor->report->moments[MOMENT_STARTED] || supervisor->interrupts > 1)
 		outcome_give(&supervisor->report->outcome, OUTCOME_INTERRUPTED, number,
-			     "interrupted by %s", strsignal(number));
+			     "interrupted by SIG%s", sigabbrev_np(number));
 	else if (supervisor_command_runs(supervisor))
 		supervisor_tell(supervisor, SESSION_SIGNAL, (uint32_t)number);
 }

@@ -136,12 +136,13 @@ void inode_return_fd(struct inode_table *table)
 
 void inode_adopt_fd(struct inode_table *table, struct inode *inode, int fd)
 {
+	/* The newer one: on file systems that go by paths (9p) a descriptor dies with the name that
+	 * it was opened by, though the file has others. */
 	if (inode->fd >= 0) {
-		fd_close(&fd);
+		fd_close(&inode->fd);
 		inode_return_fd(table);
-	} else {
-		inode->fd = fd;
 	}
+	inode->fd = fd;
 	inode_touch(table, inode);
 }
 

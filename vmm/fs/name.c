@@ -143,7 +143,6 @@ int fs_link(struct fs_server *server, const struct wire_request *request)
 	struct name_place place;
 	struct fuse_link_in in;
 	struct inode *inode;
-	struct statx status;
 	int error, fd;
 
 	wire_take(&reader, &in, sizeof(in));
@@ -162,11 +161,9 @@ int fs_link(struct fs_server *server, const struct wire_request *request)
 		return -ENFILE;
 	if (linkat(server->proc_fd, path_number(fd).text, place.fd, place.name, AT_SYMLINK_FOLLOW))
 		return -errno;
-	error = path_status(fd, &status);
-	if (error)
-		return error;
-	inode_set_place(&server->inodes, inode, place.directory->id, place.name);
-	return fs_reply_entry(server, request, inode, &status);
+	/* By its new name, which outlives the old one (git unlinks that next): see inode_adopt_fd.
+	 */
+	return fs_reply_name(server, request, place.directory, place.name);
 }
 
 /* The name is gone: an inode that is known by it alone must keep its descriptor from now on. */
