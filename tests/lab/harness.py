@@ -129,7 +129,9 @@ def processes():
         try:
             target = os.readlink(entry / "exe")
             if target.startswith(str(BUILD)):
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                # Empty while the process is on its way out, or not yet what it will be.
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found[int(entry.name)] = command or f"{target} "
         except OSError:
             continue
     return found

@@ -170,6 +170,12 @@ def test_other_image():
     with directory() as place:
         (place / "zero").write_bytes(bytes(1 << 20))
         result, outcome = run_json("--root", str(place / "zero"), "--", "true")
+        expect_equal((result.status, outcome["outcome"]), (125, "setup-failed"))
+        expect_in(f"{place}/zero is not an EROFS image", outcome["message"])
+        damaged = bytearray(1 << 20)
+        damaged[1024:1028] = b"\xe2\xe1\xf5\xe0"
+        (place / "damaged").write_bytes(damaged)
+        result, outcome = run_json("--root", str(place / "damaged"), "--", "true")
         expect_equal((result.status, outcome["outcome"]), (125, "guest-failed"))
         expect_in("root", result.err)
 

@@ -170,9 +170,10 @@ def test_refusals_are_one_clear_sentence():
             (["--workdir", "relative", "--", "true"], "relative"),
             (["--no-such-option", "--", "true"], "--no-such-option"),
             (["--kernel", f"{place}/none", "--", "true"], "none"),
-            (["--kernel", f"{place}/file", "--", "true"], "kernel"),
+            (["--kernel", f"{place}/file", "--", "true"], f"--kernel {place}/file is not an uncompressed vmlinux"),
+            (["--kernel", str(place), "--", "true"], f"--kernel {place} is not"),
             (["--root", f"{place}/none", "--", "true"], "none"),
-            (["--root", f"{place}/file", "--", "true"], ""),
+            (["--root", f"{place}/file", "--", "true"], f"--root {place}/file is not an EROFS image"),
         ]
         for options, words in cases:
             result = run(*options)

@@ -57,6 +57,31 @@ static int run_open_file(const char *given, const char *option, const struct ins
 	return -ENOENT;
 }
 
+/* What a file must begin with to be of use; the parts that read it check the rest. */
+struct file_kind {
+	const char *name; /* "an EROFS image" */
+	off_t offset;
+	uint8_t magic[4];
+};
+
+static const struct file_kind kernel_kind = {
+	"an uncompressed vmlinux (ELF)", 0, {0x7f, 'E', 'L', 'F'}};
+/* EROFS_SUPER_OFFSET and EROFS_SUPER_MAGIC_V1, little endian. */
+static const struct file_kind image_kind = {"an EROFS image", 1024, {0xe2, 0xe1, 0xf5, 0xe0}};
+
+static int run_check_file(int fd, const char *given, const char *option,
+			  const struct file_kind *kind)
+{
+	uint8_t magic[sizeof(kind->magic)];
+	int error = fd_pread_full(fd, magic, sizeof(magic), kind->offset);
+
+	if (!error && memcmp(magic, kind->magic, sizeof(magic)) == 0)
+		return 0;
+	log_error("%s%s%s is not %s", given ? option : "the installation's file for ",
+		  given ? " " : option, given ? given : "", kind->name);
+	return -EINVAL;
+}
+
 static int run_open_inputs(struct run *run)
 {
 	const struct run_options *options = &run->options;
@@ -66,9 +91,13 @@ static int run_open_inputs(struct run *run)
 
 	error = run_open_file(options->kernel, "--kernel", where, "vmlinux", &run->kernel_fd);
 	if (!error)
+		error = run_check_file(run->kernel_fd, options->kernel, "--kernel", &kernel_kind);
+	if (!error)
 		error = run_open_file(NULL, NULL, where, "initramfs.cpio", &run->initrd_fd);
 	if (!error)
 		error = run_open_file(options->root, "--root", where, "base.erofs", &run->image_fd);
+	if (!error)
+		error = run_check_file(run->image_fd, options->root, "--root", &image_kind);
 	if (error)
 		return error;
 	kvm_probe(&probe, 0);
