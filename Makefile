@@ -185,7 +185,7 @@ demo:
 image: $(BUILD)/share/mvagent/base.erofs
 $(BUILD)/share/mvagent/base.erofs: tools/image/base
 	@mkdir -p $(@D)
-	$(Q)image=$$(tools/image/base --print-path) && { ln -f "$$image" $@ 2>/dev/null || cp "$$image" $@; }
+	$(Q)image=$$(tools/image/base) && { ln -f "$$image" $@ 2>/dev/null || cp "$$image" $@; }
 	@touch -c $@
 
 tidy:
