@@ -60,13 +60,13 @@ $(1): $$(BUILD)/obj/vmm/$(2)/main.o $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $$^ $(4) -o $$@
 endef
-$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli wire base,$(CJSON)))
+$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli fs wire base,$(CJSON)))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-vmm,machine,machine virtio loop wire base,-l:liburing.a -lfdt -lpthread))
-$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs virtio loop base,-l:liburing.a))
+$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs virtio wire loop base,-l:liburing.a -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop base,-l:liburing.a))
 
 # The guest: one static program in an initramfs.
-GUEST_SOURCES := $(wildcard guest/*.c) $(wildcard vmm/wire/session*.c) vmm/base/fd.c
+GUEST_SOURCES := $(wildcard guest/*.c) $(wildcard vmm/wire/session*.c) vmm/wire/notify.c vmm/base/fd.c
 GUEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/guest-static/%.o,$(GUEST_SOURCES))
 GUEST_CFLAGS := -std=gnu11 $(WARNINGS) -Os -g -ffunction-sections -fno-pie -D_FORTIFY_SOURCE=2
 $(BUILD)/obj/guest-static/%.o: %.c

@@ -20,6 +20,7 @@
 #include "guest/message.h"
 #include "guest/mounts.h"
 #include "guest/names.h"
+#include "guest/notify.h"
 #include "guest/session.h"
 #include "guest/shares.h"
 #include "guest/vsock.h"
@@ -145,6 +146,8 @@ static int run(int control, const struct session_start *start, struct failure *f
 
 	if (!error)
 		error = prepare(start, &shares, failure);
+	if (!error)
+		notify_start(&shares);
 	if (!error)
 		error = finish_streams(streams, failure);
 	if (setrlimit(RLIMIT_NOFILE, &open_files) < 0)

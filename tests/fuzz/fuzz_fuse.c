@@ -6,6 +6,10 @@
  *
  *   opcode, node, patch, room: one byte each; length: two bytes, little endian; then the arguments
  *
+ * The first byte says how the share is served: 1 read-only, 2 with few descriptors, 4 with the
+ * built-in rules (and then a hidden and a protected file are canaries too), 8 and 16 the cache
+ * mode.
+ *
  * @node picks from the known node ids. @patch & 0x80 puts a known handle, & 0x40 a known node id,
  * over the first eight bytes of the arguments. @room * 16 is the payload space of the reply.
  */
@@ -19,12 +23,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vmm/fs/policy.h"
 #include "vmm/fs/server.h"
 
 #define RECORD_HEAD   6U
 #define RECORD_MAX    64U /* messages in one sequence */
 #define KNOWN_MAX     32U /* ids remembered */
 #define CANARY        "canary"
+#define LINKED        "linked"  /* a file outside that has a link in the share */
+#define SECRET        "s3cr3t!" /* in a hidden file */
+#define CONFIG        "config"  /* in a protected one */
 #define REPLY_MAXIMUM (16 + 256 * 16)
 
 static char base[64], share[80], outside[80];
@@ -40,6 +48,7 @@ struct session {
 	unsigned int node_count;
 	unsigned int handle_count;
 	uint64_t unique;
+	bool rules;
 };
 
 #define CHECK(condition)                                                                        \
@@ -57,6 +66,32 @@ static int remove_one(const char *path, const struct stat *status, int flag, str
 	return walk->level > 0 ? remove(path) : 0;
 }
 
+static void write_text(const char *directory, const char *name, const char *text)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* The file is as it was written, and no more than that. */
+static void check_text(const char *directory, const char *name, const char *text)
+{
+	char path[128], found[64];
+	struct stat status;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	CHECK(lstat(path, &status) == 0 && status.st_mode == (S_IFREG | 0644));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && read(fd, found, sizeof(found)) == (ssize_t)strlen(text));
+	CHECK(memcmp(found, text, strlen(text)) == 0);
+	close(fd);
+}
+
 static void clean_up(void)
 {
 	chmod(share, 0755);
@@ -67,9 +102,6 @@ static void clean_up(void)
 /* The share and what lies beside it, once for all inputs. */
 static void prepare(void)
 {
-	char path[128];
-	int fd;
-
 	if (base[0])
 		return;
 	snprintf(base, sizeof(base), "%s/mvagent-fuzz-XXXXXX",
@@ -79,55 +111,60 @@ static void prepare(void)
 	snprintf(share, sizeof(share), "%s/share", base);
 	snprintf(outside, sizeof(outside), "%s/outside", base);
 	CHECK(mkdir(share, 0755) == 0 && mkdir(outside, 0755) == 0);
-	snprintf(path, sizeof(path), "%s/canary", outside);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	CHECK(fd >= 0 && write(fd, CANARY, sizeof(CANARY)) == sizeof(CANARY));
-	close(fd);
+	write_text(outside, "canary", CANARY);
+	write_text(outside, "linked", LINKED);
 	start_directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CHECK(start_directory >= 0);
 }
 
-/* What every sequence begins with: a directory, a file, a link that leads out, a FIFO. */
+/* What every sequence begins with: a directory, a file, links that lead out, a FIFO, and what the
+ * built-in rules are about. */
 static void fill_share(void)
 {
-	char path[128];
-	int fd;
+	char path[128], from[128];
 
 	CHECK(chmod(share, 0755) == 0);
 	CHECK(nftw(share, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
 	snprintf(path, sizeof(path), "%s/d", share);
 	CHECK(mkdir(path, 0755) == 0);
-	snprintf(path, sizeof(path), "%s/f", share);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	CHECK(fd >= 0 && write(fd, "text", 4) == 4);
-	close(fd);
+	write_text(share, "f", "text");
+	write_text(share, ".env", SECRET);
+	snprintf(path, sizeof(path), "%s/.git", share);
+	CHECK(mkdir(path, 0755) == 0);
+	write_text(share, ".git/config", CONFIG);
+	snprintf(from, sizeof(from), "%s/linked", outside);
+	snprintf(path, sizeof(path), "%s/h", share);
+	CHECK(link(from, path) == 0);
 	snprintf(path, sizeof(path), "%s/l", share);
 	CHECK(symlink("../outside", path) == 0);
 	snprintf(path, sizeof(path), "%s/p", share);
 	CHECK(mkfifo(path, 0644) == 0);
 }
 
-static void check_canary(void)
+static void check_canaries(bool rules)
 {
-	char path[128], text[16];
+	char path[128];
 	struct stat status;
 	DIR *directory;
 	int count = 0;
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/canary", outside);
-	CHECK(lstat(path, &status) == 0);
-	CHECK(status.st_nlink == 1 && status.st_mode == (S_IFREG | 0644));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	CHECK(fd >= 0 && read(fd, text, sizeof(text)) == sizeof(CANARY));
-	CHECK(memcmp(text, CANARY, sizeof(CANARY)) == 0);
-	close(fd);
+	CHECK(lstat(path, &status) == 0 && status.st_nlink == 1);
+	check_text(outside, "canary", CANARY);
+	check_text(outside, "linked", LINKED);
+	if (rules) {
+		CHECK(chmod(share, 0755) == 0);
+		snprintf(path, sizeof(path), "%s/.git", share);
+		CHECK(chmod(path, 0755) == 0);
+		check_text(share, ".env", SECRET);
+		check_text(share, ".git/config", CONFIG);
+	}
 	directory = opendir(outside);
 	CHECK(directory);
 	while (readdir(directory))
 		count++;
 	closedir(directory);
-	CHECK(count == 3);
+	CHECK(count == 4);
 }
 
 /* No descriptor leads to what is below the base but not in the share. */
@@ -216,6 +253,7 @@ static void serve(struct session *session, uint32_t opcode, uint32_t size, uint3
 	CHECK(header.len == used && header.unique == session->unique);
 	CHECK(header.error <= 0 && header.error > -4096);
 	CHECK(header.error == 0 || used == sizeof(header));
+	CHECK(!session->rules || !memmem(session->reply, used, SECRET, strlen(SECRET)));
 	if (header.error == 0)
 		learn(session, opcode, session->reply + sizeof(header), used - sizeof(header));
 }
@@ -273,7 +311,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct session session;
-	struct fs_config config = {.guest_uid = 1000, .guest_gid = 1000};
+	struct fs_config config = {.guest_uid = 1000, .guest_gid = 1000, .notify_fd = -1};
 	unsigned int records = 0;
 
 	if (size == 0)
@@ -283,6 +321,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&session, 0, sizeof(session));
 	config.read_only = data[0] & 1;
 	config.fd_limit = data[0] & 2 ? 64 : 0;
+	config.cache = data[0] & 8    ? FS_CACHE_EXCLUSIVE
+		       : data[0] & 16 ? FS_CACHE_NONE
+				      : FS_CACHE_SHARED;
+	session.rules = data[0] & 4;
+	config.policy = policy_create();
+	CHECK(config.policy && (!session.rules || policy_add_defaults(config.policy) == 0));
 	config.root_fd = open(share, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CHECK(config.root_fd >= 0);
 	CHECK(fs_server_create(&session.server, &config) == 0);
@@ -301,6 +345,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_descriptors();
 	fs_server_destroy(session.server);
 	CHECK(fchdir(start_directory) == 0);
-	check_canary();
+	check_canaries(session.rules);
 	return 0;
 }

@@ -222,17 +222,10 @@ static inline int harness_init_session(struct harness *harness)
 	return harness_call(harness, FUSE_INIT, 0, PIECE(in), NONE, NONE);
 }
 
-/* A server on a new directory below @base, with a session. */
-static inline struct harness *harness_create(const char *base, bool read_only,
-					     unsigned int fd_limit)
+/* Two directories below @base, and no server yet. */
+static inline struct harness *harness_create_place(const char *base)
 {
 	struct harness *harness = calloc(1, sizeof(*harness));
-	struct fs_config config = {
-		.read_only = read_only,
-		.guest_uid = HARNESS_GUEST_UID,
-		.guest_gid = HARNESS_GUEST_GID,
-		.fd_limit = fd_limit,
-	};
 	char parent[48];
 
 	assert_non_null(harness);
@@ -246,11 +239,31 @@ static inline struct harness *harness_create(const char *base, bool read_only,
 	harness->response = calloc(1, HARNESS_MESSAGE_BYTES);
 	assert_true(harness->request && harness->response);
 	harness->capacity = 1024;
-	config.root_fd = open(harness->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	assert_true(config.root_fd >= 0);
-	assert_int_equal(fs_server_create(&harness->server, &config), 0);
-	close(config.root_fd);
+	return harness;
+}
+
+/* Serves it, with a session; @config's root and owner are filled in here. */
+static inline void harness_serve(struct harness *harness, struct fs_config *config)
+{
+	config->guest_uid = HARNESS_GUEST_UID;
+	config->guest_gid = HARNESS_GUEST_GID;
+	if (!config->notify_fd)
+		config->notify_fd = -1;
+	config->root_fd = open(harness->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(config->root_fd >= 0);
+	assert_int_equal(fs_server_create(&harness->server, config), 0);
+	close(config->root_fd);
 	assert_int_equal(harness_init_session(harness), 0);
+}
+
+/* A server on a new directory below @base, with a session. */
+static inline struct harness *harness_create(const char *base, bool read_only,
+					     unsigned int fd_limit)
+{
+	struct fs_config config = {.read_only = read_only, .fd_limit = fd_limit};
+	struct harness *harness = harness_create_place(base);
+
+	harness_serve(harness, &config);
 	return harness;
 }
 
@@ -278,6 +291,9 @@ static inline int call_entry(struct harness *harness, int error, uint64_t *node_
 		return error;
 	assert_true(harness->payload_size >= sizeof(entry));
 	memcpy(&entry, harness->payload, sizeof(entry));
+	/* No such entry, and the guest may keep that in mind. */
+	if (entry.nodeid == 0 && entry.entry_valid)
+		return -ENOENT;
 	assert_true(entry.nodeid > FUSE_ROOT_ID);
 	if (node_id)
 		*node_id = entry.nodeid;

@@ -9,7 +9,7 @@
 #include "vmm/base/bytes.h"
 #include "vmm/cli/run_options.h"
 
-#define MAX_ARGUMENTS 40
+#define MAX_ARGUMENTS 64
 
 /* A command line of its own: the parser changes the strings, and keeps pointers to them. */
 struct command_line {
@@ -90,8 +90,17 @@ static void test_every_option(void **state)
 			       "CLI_OPTIONS_GIVEN", "--env=A=b=c", "--cpus", "16", "--memory", "64",
 			       "--timeout", "2m", "--json", "-", "--kernel", "k", "--debug-console",
 			       "--terminal-passthrough", "--quiet", "-v", "--trap-registers",
-			       "--no-io-uring", "--", "ls", "-l"),
+			       "--no-io-uring", "--hide", "*.key", "--show=a/.env", "--protect",
+			       "ci", "--unprotect", ".vscode", "--cache", "exclusive",
+			       "--share-anyway", "--", "ls", "-l"),
 			 RUN_OPTIONS_RUN);
+	assert_int_equal(options->rule_count, 4);
+	assert_string_equal(options->rules[0].option, "--hide");
+	assert_string_equal(options->rules[0].pattern, "*.key");
+	assert_string_equal(options->rules[3].option, "--unprotect");
+	assert_string_equal(options->rules[3].pattern, ".vscode");
+	assert_int_equal(options->cache, FS_CACHE_EXCLUSIVE);
+	assert_true(options->share_anyway);
 	assert_int_equal(options->share_count, 2);
 	assert_string_equal(options->shares[0].directory, "/a");
 	assert_string_equal(options->shares[0].at, "/b");
@@ -192,9 +201,16 @@ static void test_bad_values(void **state)
 		{"--workdir", "src", "--workdir src", "absolute"},
 		{"--env", "", "--env", "needs a name"},
 		{"--env", "=x", "--env =x", "needs a name"},
+		{"--env", "1A=x", "--env 1A:", "does not begin with a digit"},
+		{"--env", "A-B=x", "--env A-B:", "letters, digits and _"},
+		{"--env", "A B", "--env A B:", "letters, digits and _"},
+		{"--env", "\xc3\x84=x", "--env \xc3\x84:", "letters, digits and _"},
 		{"--env", "CLI_OPTIONS_ABSENT", "CLI_OPTIONS_ABSENT", "not set"},
 		{"--share", "", "--share", "needs a directory"},
 		{"--at", "/x", "--at /x", "after the --share"},
+		{"--hide", "", "--hide ''", "a name or a path within the share"},
+		{"--protect", "../x", "--protect '../x'", "a name or a path within the share"},
+		{"--cache", "auto", "--cache auto", "shared, exclusive or none"},
 	};
 
 	(void)state;
@@ -224,6 +240,35 @@ static void test_bad_mount_points(void **state)
 	}
 }
 
+static void test_two_mount_points(void **state)
+{
+	struct command_line line;
+
+	(void)state;
+	assert_int_equal(PARSE(&line, "--share", "/a", "--at", "/w", "--at", "/x", "true"),
+			 RUN_OPTIONS_ERROR);
+	capture_expect_sentence(&line.capture, "--at /x: --share /a has its place already, /w");
+	command_line_free(&line);
+	assert_int_equal(
+		PARSE(&line, "--share", "/a", "--at", "/w", "--share", "/b", "--at", "/x", "true"),
+		RUN_OPTIONS_RUN);
+	assert_string_equal(line.options.shares[0].at, "/w");
+	assert_string_equal(line.options.shares[1].at, "/x");
+	command_line_free(&line);
+}
+
+static void test_variable_names(void **state)
+{
+	struct command_line line;
+
+	(void)state;
+	assert_int_equal(PARSE(&line, "--env", "_=", "--env", "a1_Z=1=2", "--env", "A=\n-", "true"),
+			 RUN_OPTIONS_RUN);
+	assert_int_equal(line.options.variable_count, 3);
+	assert_string_equal(line.options.variables[1], "a1_Z=1=2");
+	command_line_free(&line);
+}
+
 /* The option that is wrong is the one that the sentence names, also inside a cluster. */
 static void test_unknown_options(void **state)
 {
@@ -231,6 +276,11 @@ static void test_unknown_options(void **state)
 		const char *first, *second, *named;
 	} cases[] = {
 		{"--shrae", "x", "'--shrae'"},
+		/* No abbreviations, also of an option that would take a value. */
+		{"--quie", "true", "'--quie'"},
+		{"--shar", "x", "'--shar'"},
+		{"--shar=x", "true", "'--shar=x'"},
+		{"--he", "true", "'--he'"},
 		{"-x", "true", "'-x'"},
 		{"-xv", "true", "'-x'"},
 		{"-vx", "true", "'-x'"},
@@ -384,6 +434,8 @@ int main(void)
 		cmocka_unit_test(test_sizes_and_times),
 		cmocka_unit_test(test_bad_values),
 		cmocka_unit_test(test_bad_mount_points),
+		cmocka_unit_test(test_two_mount_points),
+		cmocka_unit_test(test_variable_names),
 		cmocka_unit_test(test_unknown_options),
 		cmocka_unit_test(test_missing_value_and_command),
 		cmocka_unit_test(test_read_only_suffix),

@@ -173,7 +173,7 @@ static void test_refused(void **state)
 		{"file", NULL, -ENOTDIR, "not a directory"},
 		{"absent", NULL, -ENOENT, "absent"},
 		{"dangling", NULL, -ENOENT, "dangling"},
-		{"/", NULL, -EINVAL, "--at"},
+		{"/", NULL, -EPERM, "whole system"},
 		{"/usr", NULL, -EBUSY, "guest's own"},
 		{"c", "/usr", -EBUSY, "guest's own"},
 		{"c", "/proc", -EBUSY, "guest's own"},
@@ -181,6 +181,14 @@ static void test_refused(void **state)
 		{"c", "/dev/shm", -EBUSY, "guest's own"},
 		{"c", "/proc/1", -EBUSY, "guest's own"},
 		{"c", "/sys/kernel", -EBUSY, "guest's own"},
+		{"c", "/usr/local/src", -EBUSY, "guest's own"},
+		{"c", "/bin/x", -EBUSY, "guest's own"},
+		{"c", "/sbin/x", -EBUSY, "guest's own"},
+		{"c", "/lib/x/y", -EBUSY, "guest's own"},
+		{"c", "/lib64/x", -EBUSY, "guest's own"},
+		{"c", "/etc/x", -EBUSY, "guest's own"},
+		{"c", "/run", -EBUSY, "guest's own"},
+		{"/usr/bin", NULL, -EBUSY, "guest's own"},
 		{"c", "/w/", -EINVAL, "plain absolute path"},
 		{"c", "//w", -EINVAL, "plain absolute path"},
 		{"c", "/w//x", -EINVAL, "plain absolute path"},
@@ -207,11 +215,10 @@ static void test_refused(void **state)
 /* Names that only look like the guest's own, or like dots. */
 static void test_accepted_places(void **state)
 {
-	static const char *const places[] = {"/w",           "/usr/local/src",
-					     "/development", "/etc/x",
-					     "/...",         "/w/..x",
-					     "/w/.x",        "/dev/shm/work",
-					     "/devel",       "/home/with space/\xc3\xa4\n'\""};
+	static const char *const places[] = {
+		"/w",     "/usrlocal",     "/development", "/opt/x",
+		"/run/x", "/library",      "/...",         "/w/..x",
+		"/w/.x",  "/dev/shm/work", "/devel",       "/home/with space/\xc3\xa4\n'\""};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
@@ -224,6 +231,42 @@ static void test_accepted_places(void **state)
 		assert_string_equal(shares.directories[0].path, places[i]);
 		run_shares_destroy(&shares);
 	}
+}
+
+/* What is more than one project is refused, whatever way it is named, unless asked for twice. */
+static void test_too_much(void **state)
+{
+	static const char *const given[] = {"home", "home/me", "home/me/../me", "to-home"};
+	char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+	struct run_options anyway = {.share_count = 1, .share_anyway = true};
+	struct run_shares shares;
+	struct capture capture;
+
+	(void)state;
+	assert_int_equal(system("mkdir -p home/me/.local/state/mvagent/runs home/me/project && "
+				"ln -s home/me to-home"),
+			 0);
+	setenv("HOME", in_scratch("home/me"), 1);
+	unsetenv("XDG_STATE_HOME");
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
+		const struct run_share share[] = {{.directory = given[i]}};
+
+		if (open_shares(&shares, share, 1, &capture) != -EPERM)
+			fail_msg("%s was taken", given[i]);
+		capture_expect_sentence(&capture, given[i]);
+		capture_expect_sentence(&capture, "--share-anyway");
+		run_shares_destroy(&shares);
+		anyway.shares[0] = share[0];
+		assert_int_equal(run_shares_open(&shares, &anyway), 0);
+		run_shares_destroy(&shares);
+	}
+	assert_int_equal(open_shares(&shares, &(struct run_share){.directory = "home/me/project"},
+				     1, &capture),
+			 0);
+	run_shares_destroy(&shares);
+	if (home)
+		setenv("HOME", home, 1);
+	free(home);
 }
 
 static void test_same_place_twice(void **state)
@@ -268,13 +311,10 @@ static void test_unreadable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_parents_first),
-		cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_link_and_relative),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_accepted_places),
-		cmocka_unit_test(test_same_place_twice),
+		cmocka_unit_test(test_none),        cmocka_unit_test(test_parents_first),
+		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_link_and_relative),
+		cmocka_unit_test(test_refused),     cmocka_unit_test(test_accepted_places),
+		cmocka_unit_test(test_too_much),    cmocka_unit_test(test_same_place_twice),
 		cmocka_unit_test(test_unreadable),
 	};
 

@@ -155,7 +155,6 @@ static void carry_to_guest(bool nonblocking)
 	pthread_join(writer.thread, NULL);
 	assert_int_equal(writer.error, 0);
 	assert_true(carriage_is_done(&carriage, PATIENCE_MS));
-	assert_int_equal(carriage.stream->bytes, FIFTY_MEGABYTES);
 	carriage_finish(&carriage);
 }
 
@@ -173,7 +172,6 @@ static void carry_to_user(bool nonblocking)
 	pthread_join(writer.thread, NULL);
 	assert_int_equal(writer.error, 0);
 	assert_true(carriage_is_done(&carriage, PATIENCE_MS));
-	assert_int_equal(carriage.stream->bytes, FIFTY_MEGABYTES);
 	assert_int_equal(carriage.stream->write_error, 0);
 	carriage_finish(&carriage);
 }
@@ -226,7 +224,7 @@ static void test_empty(void **state)
 	shutdown(carriage.guest, SHUT_WR);
 	carriage_start(&carriage);
 	assert_true(carriage_is_done(&carriage, PATIENCE_MS));
-	assert_int_equal(carriage.stream->bytes, 0);
+	assert_int_equal(poll(&(struct pollfd){.fd = carriage.user, .events = POLLIN}, 1, 0), 0);
 	carriage_finish(&carriage);
 }
 
@@ -329,8 +327,8 @@ static void test_back_pressure(void **state)
 static void test_filtered(void **state)
 {
 	static const char *const pieces[] = {"a\x1b]5", "2;c;aGk",
-					     "=\x07"
-					     "b\x1b[",
+					     ("=\x07"
+					      "b\x1b["),
 					     "1mc\x1b"};
 	static const char wanted[] = "ab\x1b[1mc";
 	struct carriage carriage;

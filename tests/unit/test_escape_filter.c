@@ -311,17 +311,6 @@ static void test_bound_on_the_output(void **state)
 	}
 }
 
-static void test_what_was_taken_out_is_counted(void **state)
-{
-	static const char text[] = "\033]0;a\ab\033[21tc\033Pd\033\\e\033[31mf";
-	uint8_t output[ESCAPE_FILTER_OUTPUT(sizeof(text))];
-	struct escape_filter filter = {0};
-
-	(void)state;
-	escape_filter_run(&filter, (const uint8_t *)text, strlen(text), output);
-	assert_int_equal(filter.dropped, 3);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,7 +321,6 @@ int main(void)
 		cmocka_unit_test(test_long_link_is_not_kept),
 		cmocka_unit_test(test_bound_on_what_is_held),
 		cmocka_unit_test(test_bound_on_the_output),
-		cmocka_unit_test(test_what_was_taken_out_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

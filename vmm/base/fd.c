@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -120,18 +118,4 @@ unsigned long long fd_drain_event(int fd)
 int fd_create_socket_pair(int type, int pair[2])
 {
 	return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
-}
-
-int fd_parse(const char *text)
-{
-	char *end;
-	long number;
-
-	errno = 0;
-	number = strtol(text, &end, 10);
-	if (errno || end == text || *end || number < 0 || number > INT_MAX)
-		return -EINVAL;
-	if (fcntl((int)number, F_SETFD, FD_CLOEXEC) < 0)
-		return -errno;
-	return (int)number;
 }

@@ -39,8 +39,4 @@ unsigned long long fd_drain_event(int fd);
  * or-ed with SOCK_NONBLOCK. Returns 0 or -errno. */
 int fd_create_socket_pair(int type, int pair[2]);
 
-/* The number given as a command line argument as an open descriptor of this process; it is made
- * CLOEXEC. Returns the fd or -EINVAL (no number) or -EBADF (not open). */
-int fd_parse(const char *text);
-
 #endif

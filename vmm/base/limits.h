@@ -57,6 +57,25 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_FS_NAME_BYTES        255
 #define LIMIT_FS_SYMLINK_BYTES     4095
 
+/* Rules for names in a share, the built-in ones included */
+#define LIMIT_POLICY_RULES      512
+#define LIMIT_POLICY_POSITIONS  256 /* names that follow the first in patterns of paths, in all */
+#define LIMIT_POLICY_COMPONENTS 32  /* names in one pattern */
+static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
+
+#define LIMIT_RUN_RULES 256 /* given on the command line */
+
+/* Directories watched for changes of the host: each is a mark of fanotify, of which the system
+ * allows a user so many (fs.fanotify.max_user_marks). */
+#define LIMIT_FS_WATCHES 131072
+
+/* Notifications to the guest that wait to be sent; when there are more, it is told to forget all.
+ */
+#define LIMIT_FS_NOTIFY_BYTES 262144
+
+/* What mvagent-fs remembers of files over the time that the guest knows them */
+#define LIMIT_FS_REMEMBERED 262144
+
 /* virtio-blk server */
 #define LIMIT_BLK_INFLIGHT 128
 

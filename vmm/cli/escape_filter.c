@@ -52,7 +52,6 @@ static void filter_drop(struct escape_filter *filter, enum escape_filter_state n
 {
 	filter->held_length = 0;
 	filter->pending = 0;
-	filter->dropped++;
 	filter->state = next;
 }
 

@@ -39,7 +39,6 @@ struct escape_filter {
 	uint8_t lowest, highest;  /* what the next of them may be */
 	unsigned int held_length; /* of a sequence that is not complete */
 	uint8_t held[ESCAPE_FILTER_HELD];
-	uint64_t dropped; /* sequences taken out */
 };
 
 /* A zeroed structure is a fresh filter. */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "vmm/base/log.h"
 #include "vmm/base/text.h"
@@ -31,14 +30,6 @@ const char *report_reason_name(enum monitor_reason reason)
 		return "host-error";
 	}
 	return "unknown";
-}
-
-uint64_t report_clock(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
 double report_milliseconds(const struct report *report, enum report_moment from,

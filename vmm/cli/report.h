@@ -10,7 +10,7 @@
 #include "vmm/cli/report_file.h"
 #include "vmm/wire/monitor.h"
 
-/* Moments of a run, CLOCK_MONOTONIC nanoseconds; 0: not reached. */
+/* Moments of a run, clock_monotonic_ns(); 0: not reached. */
 enum report_moment {
 	MOMENT_BEGIN,   /* mvagent started */
 	MOMENT_RUNNING, /* first KVM_RUN */
@@ -34,9 +34,6 @@ struct report {
 
 /* The reason's name in --json. */
 const char *report_reason_name(enum monitor_reason reason);
-
-/* Now, in the clock of the moments. */
-uint64_t report_clock(void);
 
 /* Milliseconds from one moment to another, or -1 when one was not reached. */
 double report_milliseconds(const struct report *report, enum report_moment from,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/cli/run_options.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "vmm/base/log.h"
+#include "vmm/base/number.h"
+#include "vmm/base/option.h"
+#include "vmm/fs/policy.h"
 
 static const char usage[] =
 	"usage: mvagent run [OPTIONS] [--] COMMAND [ARGUMENT...]\n"
@@ -18,6 +18,14 @@ static const char usage[] =
 	"\n"
 	"  --share DIR[:ro]      share a directory (at its own path in the guest); the first one\n"
 	"                        is the working directory. May be given several times\n"
+	"  --hide, --show, --protect, --unprotect PATTERN\n"
+	"                        names in the shares that the command must not see, or not "
+	"change,\n"
+	"                        and exceptions; credentials (.env, .ssh...) are hidden and what\n"
+	"                        your tools would run (.git/hooks, .vscode...) protected anyway\n"
+	"  --share-anyway        share your home directory, or what else is refused\n"
+	"  --cache MODE          shared: you may change the shares meanwhile (default);\n"
+	"                        exclusive: you do not, which is faster; none: nothing is cached\n"
 	"  --at PATH             where the share named before this option appears in the guest\n"
 	"  --root IMAGE          root file system, an EROFS image (default: the base image)\n"
 	"  --workdir PATH        working directory in the guest\n"
@@ -38,11 +46,16 @@ static const char usage[] =
 	"mvagent\n"
 	"or the machine failed; 126 the command cannot be executed; 127 it was not found.\n";
 
-enum option_value {
-	OPTION_HELP = 'h',
+enum {
 	OPTION_VERBOSE = 'v',
-	OPTION_SHARE = 256,
+	OPTION_SHARE = OPTION_FIRST,
 	OPTION_AT,
+	OPTION_HIDE,
+	OPTION_SHOW,
+	OPTION_PROTECT,
+	OPTION_UNPROTECT,
+	OPTION_SHARE_ANYWAY,
+	OPTION_CACHE,
 	OPTION_ROOT,
 	OPTION_WORKDIR,
 	OPTION_USER,
@@ -64,6 +77,12 @@ static const struct option long_options[] = {
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{"share", required_argument, NULL, OPTION_SHARE},
 	{"at", required_argument, NULL, OPTION_AT},
+	{"hide", required_argument, NULL, OPTION_HIDE},
+	{"show", required_argument, NULL, OPTION_SHOW},
+	{"protect", required_argument, NULL, OPTION_PROTECT},
+	{"unprotect", required_argument, NULL, OPTION_UNPROTECT},
+	{"share-anyway", no_argument, NULL, OPTION_SHARE_ANYWAY},
+	{"cache", required_argument, NULL, OPTION_CACHE},
 	{"root", required_argument, NULL, OPTION_ROOT},
 	{"workdir", required_argument, NULL, OPTION_WORKDIR},
 	{"user", required_argument, NULL, OPTION_USER},
@@ -81,33 +100,6 @@ static const struct option long_options[] = {
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
 	{NULL, 0, NULL, 0},
 };
-
-/* A number with an optional one-letter suffix out of @suffixes, each worth the factor at its place.
- * 0 or -EINVAL. */
-static int parse_scaled(const char *text, const char *suffixes, const uint64_t *factors,
-			uint64_t maximum, uint64_t *result)
-{
-	char *end;
-	uint64_t number, factor = factors[0];
-
-	if (!isdigit((unsigned char)*text)) /* strtoull(3) takes spaces and signs */
-		return -EINVAL;
-	errno = 0;
-	number = strtoull(text, &end, 10);
-	if (errno)
-		return -EINVAL;
-	if (*end) {
-		const char *suffix = strchr(suffixes, *end);
-
-		if (!suffix || end[1])
-			return -EINVAL;
-		factor = factors[suffix - suffixes];
-	}
-	if (number > maximum / factor)
-		return -EINVAL;
-	*result = number * factor;
-	return 0;
-}
 
 static int set_share(struct run_options *options, char *value)
 {
@@ -134,6 +126,8 @@ static int set_share(struct run_options *options, char *value)
 
 static int set_at(struct run_options *options, const char *value)
 {
+	struct run_share *share;
+
 	if (options->share_count == 0) {
 		log_error("--at %s: give it after the --share that it is for", value);
 		return -EINVAL;
@@ -143,19 +137,70 @@ static int set_at(struct run_options *options, const char *value)
 			  value);
 		return -EINVAL;
 	}
-	options->shares[options->share_count - 1].at = value;
+	share = &options->shares[options->share_count - 1];
+	if (share->at) {
+		log_error("--at %s: --share %s has its place already, %s; give one --at for each",
+			  value, share->directory, share->at);
+		return -EINVAL;
+	}
+	share->at = value;
 	return 0;
+}
+
+/* @list and @option are the same. */
+static int add_rule(struct run_options *options, enum policy_list list, const char *option,
+		    const char *pattern)
+{
+	int error = policy_check(list, option, pattern);
+
+	if (error)
+		return error;
+	if (options->rule_count == LIMIT_RUN_RULES) {
+		log_error("%s %s: at most %d patterns can be given", option, pattern,
+			  LIMIT_RUN_RULES);
+		return -E2BIG;
+	}
+	options->rules[options->rule_count++] = (struct run_rule){option, pattern};
+	return 0;
+}
+
+static int set_cache(struct run_options *options, const char *value)
+{
+	int cache = fs_cache_parse(value);
+
+	if (cache < 0) {
+		log_error("--cache %s: it is shared, exclusive or none", value);
+		return cache;
+	}
+	options->cache = (enum fs_cache)cache;
+	return 0;
+}
+
+/* [A-Za-z_][A-Za-z0-9_]*: what POSIX lets a shell name. */
+static bool is_variable_name(const char *text, size_t length)
+{
+	static const char letters[] = "_0123456789"
+				      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	return length && !(*text >= '0' && *text <= '9') && strspn(text, letters) >= length;
 }
 
 static int set_env(struct run_options *options, char *value)
 {
+	size_t length = strcspn(value, "=");
 	char **grown;
 
-	if (!*value || *value == '=') {
+	if (length == 0) {
 		log_error("--env %s: a variable needs a name", value);
 		return -EINVAL;
 	}
-	if (!strchr(value, '=') && !getenv(value)) {
+	if (!is_variable_name(value, length)) {
+		log_error("--env %.*s: a variable's name is of letters, digits and _, and does not "
+			  "begin with a digit",
+			  (int)length, value);
+		return -EINVAL;
+	}
+	if (!value[length] && !getenv(value)) {
 		log_error("--env %s: it is not set in your environment; set it, or give --env "
 			  "%s=VALUE",
 			  value, value);
@@ -171,10 +216,9 @@ static int set_env(struct run_options *options, char *value)
 
 static int set_cpus(struct run_options *options, const char *value)
 {
-	const uint64_t one = 1;
 	uint64_t number;
 
-	if (parse_scaled(value, "", &one, LIMIT_VCPUS, &number) < 0 || number < 1) {
+	if (number_parse(value, 1, LIMIT_VCPUS, &number) < 0) {
 		log_error("--cpus %s: a machine has 1 to %d processors", value, LIMIT_VCPUS);
 		return -EINVAL;
 	}
@@ -192,7 +236,7 @@ static int set_memory(struct run_options *options, const char *value)
 	static const uint64_t factors[] = {1, 1, 1024, 1024};
 	uint64_t host = host_memory_mib(), number;
 
-	if (parse_scaled(value, "MmGg", factors, UINT64_MAX, &number) < 0) {
+	if (number_parse_scaled(value, "MmGg", factors, UINT64_MAX, &number) < 0) {
 		log_error("--memory %s: give a size in MiB, or with suffix M or G", value);
 		return -EINVAL;
 	}
@@ -210,7 +254,7 @@ static int set_timeout(struct run_options *options, const char *value)
 	static const uint64_t factors[] = {1, 60, 3600};
 	uint64_t number;
 
-	if (parse_scaled(value, "smh", factors, 365UL * 86400, &number) < 0 || number == 0) {
+	if (number_parse_scaled(value, "smh", factors, 365UL * 86400, &number) < 0 || number == 0) {
 		log_error(
 			"--timeout %s: give a number of seconds above 0, or with suffix s, m or h",
 			value);
@@ -242,14 +286,28 @@ static int set_working_directory(struct run_options *options, const char *value)
 	return 0;
 }
 
-/* 0 or -errno with the sentence printed. */
-static int set_option(struct run_options *options, int option, char *value)
+static int set_option(void *context, int option, char *value)
 {
+	struct run_options *options = context;
+
 	switch (option) {
 	case OPTION_SHARE:
 		return set_share(options, value);
 	case OPTION_AT:
 		return set_at(options, value);
+	case OPTION_HIDE:
+		return add_rule(options, POLICY_HIDE, "--hide", value);
+	case OPTION_SHOW:
+		return add_rule(options, POLICY_SHOW, "--show", value);
+	case OPTION_PROTECT:
+		return add_rule(options, POLICY_PROTECT, "--protect", value);
+	case OPTION_UNPROTECT:
+		return add_rule(options, POLICY_UNPROTECT, "--unprotect", value);
+	case OPTION_CACHE:
+		return set_cache(options, value);
+	case OPTION_SHARE_ANYWAY:
+		options->share_anyway = true;
+		break;
 	case OPTION_ENV:
 		return set_env(options, value);
 	case OPTION_CPUS:
@@ -303,50 +361,28 @@ static void set_defaults(struct run_options *options)
 		options->memory_mib = half > LIMIT_MEMORY_MIN_MIB ? half : LIMIT_MEMORY_MIN_MIB;
 }
 
-/* Says what is wrong with the option at which getopt_long(3) stopped; @argument is the one before
- * the next that it would look at, and only a long option's own. */
-static void refuse_option(const char *argument)
-{
-	char letter[] = {'-', (char)optopt, '\0'};
-	bool known = optopt == OPTION_HELP || optopt == OPTION_VERBOSE || optopt >= OPTION_SHARE;
-
-	if (known)
-		log_error("'%s': this option takes no value; see 'mvagent run --help'", argument);
-	else
-		log_error("unknown option '%s'; see 'mvagent run --help', and put -- before a "
-			  "command that begins with -",
-			  optopt ? letter : argument);
-}
+static const struct option_set option_set = {
+	.usage = usage,
+	.help = "mvagent run --help",
+	.letters = "+:hv",
+	.options = long_options,
+	.takes_command = true,
+	.apply = set_option,
+};
 
 enum run_options_result run_options_parse(struct run_options *options, int argc, char **argv)
 {
-	int option;
+	int result;
 
 	set_defaults(options);
-	optind = 0; /* glibc: start anew, the caller has used getopt for itself */
-	opterr = 0;
-	/* "+": the command's own options are the command's. */
-	while ((option = getopt_long(argc, argv, "+:hv", long_options, NULL)) != -1) {
-		if (option == OPTION_HELP) {
-			fputs(usage, stdout);
-			return RUN_OPTIONS_DONE;
-		}
-		if (option == ':') {
-			log_error("%s needs a value; see 'mvagent run --help'", argv[optind - 1]);
-			return RUN_OPTIONS_ERROR;
-		}
-		if (option == '?') {
-			refuse_option(argv[optind - 1]);
-			return RUN_OPTIONS_ERROR;
-		}
-		if (set_option(options, option, optarg) < 0)
-			return RUN_OPTIONS_ERROR;
-	}
-	if (optind == argc) {
+	result = option_set_parse(&option_set, argc, argv, options);
+	if (result <= 0)
+		return result < 0 ? RUN_OPTIONS_ERROR : RUN_OPTIONS_DONE;
+	if (result == argc) {
 		log_error("no command was given; for instance: mvagent run --share . -- ls");
 		return RUN_OPTIONS_ERROR;
 	}
-	options->command = argv + optind;
+	options->command = argv + result;
 	return RUN_OPTIONS_RUN;
 }
 

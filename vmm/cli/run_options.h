@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "vmm/base/limits.h"
+#include "vmm/fs/coherence.h"
 
 struct run_share {
 	const char *directory; /* as given */
@@ -14,9 +15,19 @@ struct run_share {
 	bool read_only;
 };
 
+/* A rule for names in the shares, as mvagent-fs takes it. */
+struct run_rule {
+	const char *option; /* "--hide" */
+	const char *pattern;
+};
+
 struct run_options {
 	unsigned int share_count;
 	struct run_share shares[LIMIT_SHARES];
+	bool share_anyway;
+	unsigned int rule_count;
+	struct run_rule rules[LIMIT_RUN_RULES];
+	enum fs_cache cache;
 	const char *root;              /* image file; NULL: the installed base image */
 	const char *kernel;            /* vmlinux; NULL: the installed one */
 	const char *working_directory; /* in the guest; NULL: the first share, or / */

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 
@@ -22,16 +24,16 @@ static bool path_is_below(const char *path, const char *directory)
 /* Places in the guest that are the guest's own: a share there would hide what it needs to work. */
 static bool path_is_taken(const char *path)
 {
-	/* The kernel's own trees hold no directories of ours, but /dev/shm does. */
-	static const char *const trees[] = {"/dev", "/proc", "/sys"};
-	static const char *const taken[] = {"/dev", "/proc", "/sys", "/run",   "/usr",
-					    "/bin", "/sbin", "/lib", "/lib64", "/etc"};
+	static const char *const trees[] = {"/dev",  "/proc", "/sys",   "/usr", "/bin",
+					    "/sbin", "/lib",  "/lib64", "/etc"};
 
-	for (unsigned int i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-		if (strcmp(path, taken[i]) == 0)
+	/* What lies in /run is the user's (sockets, mounts): a share below it hides nothing. */
+	if (strcmp(path, "/run") == 0)
+		return true;
+	for (unsigned int i = 0; i < ARRAY_SIZE(trees); i++) {
+		if (strcmp(path, trees[i]) == 0)
 			return true;
-	}
-	for (unsigned int i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
+		/* The kernel's own trees hold no directories of ours, but /dev/shm does. */
 		if (path_is_below(path, trees[i]))
 			return !path_is_below(path, "/dev/shm");
 	}
@@ -72,7 +74,37 @@ static int share_open_directory(struct shared_directory *directory, const char *
 	return 0;
 }
 
-static int share_open(struct shared_directory *directory, const struct run_share *share)
+/* Whether @path, made canonical, is @directory or lies in it. */
+static bool path_is_within(const char *path, const char *directory)
+{
+	char resolved[PATH_MAX];
+
+	if (!path || !*path || !realpath(path, resolved))
+		return false;
+	return strcmp(directory, "/") == 0 || strcmp(resolved, directory) == 0 ||
+	       path_is_below(resolved, directory);
+}
+
+/* A work tree is one project. These are all that a user has, or what mvagent itself relies on. */
+static int share_check_extent(const char *given, const char *resolved)
+{
+	const struct passwd *user = getpwuid(getuid());
+	const char *what = NULL;
+
+	if (strcmp(resolved, "/") == 0)
+		what = "it is this whole system";
+	else if (path_is_within(getenv("HOME"), resolved) ||
+		 (user && path_is_within(user->pw_dir, resolved)))
+		what = "your home directory is in it, with all your keys and settings";
+	if (!what)
+		return 0;
+	log_error("--share %s: %s; share the project's directory, or add --share-anyway", given,
+		  what);
+	return -EPERM;
+}
+
+static int share_open(struct shared_directory *directory, const struct run_share *share,
+		      bool anyway)
 {
 	char resolved[PATH_MAX];
 	const char *at = share->at;
@@ -81,12 +113,13 @@ static int share_open(struct shared_directory *directory, const struct run_share
 	if (error)
 		return error;
 	directory->read_only = share->read_only;
-	if (!at) {
-		at = realpath(share->directory, resolved);
-		if (!at)
-			return log_errno(-errno, "--share %s: cannot find its full path",
-					 share->directory);
-	}
+	if (!realpath(share->directory, resolved))
+		return log_errno(-errno, "--share %s: cannot find its full path", share->directory);
+	error = anyway ? 0 : share_check_extent(share->directory, resolved);
+	if (error)
+		return error;
+	if (!at)
+		at = resolved;
 	if (!path_is_canonical(at)) {
 		log_error("--share %s: it cannot be mounted at '%s'; choose a plain absolute path "
 			  "with "
@@ -120,7 +153,7 @@ int run_shares_open(struct run_shares *shares, const struct run_options *options
 		directory->directory_fd = -1;
 		shares->count++;
 		snprintf(directory->tag, sizeof(directory->tag), "share%u", i);
-		error = share_open(directory, &options->shares[i]);
+		error = share_open(directory, &options->shares[i], options->share_anyway);
 		if (error)
 			return error;
 	}

@@ -62,7 +62,6 @@ static int stream_carry(struct stream *stream, size_t length)
 		length = escape_filter_run(&stream->filter, bytes, length, stream->filtered_buffer);
 		bytes = stream->filtered_buffer;
 	}
-	stream->bytes += length;
 	return stream_write(stream, bytes, length);
 }
 

@@ -25,7 +25,6 @@ struct stream {
 	bool started;
 	pthread_t thread;
 	struct escape_filter filter;
-	uint64_t bytes;  /* carried to the end of the stream */
 	int write_error; /* errno of the user's side, when output could not be written; EPIPE is no
 			    error */
 	uint8_t buffer[STREAM_BUFFER_BYTES];

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/cli/supervisor_events.h"
@@ -201,15 +202,16 @@ static void supervisor_watch(struct supervisor *supervisor)
 static void supervisor_wait_for_machine(struct supervisor *supervisor, int milliseconds)
 {
 	struct process *machine = &supervisor->processes[0];
-	const uint64_t deadline = report_clock() + (uint64_t)milliseconds * 1000000U;
+	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)milliseconds * CLOCK_NS_PER_MS;
 	uint64_t now;
 	int status;
 
-	while ((now = report_clock()) < deadline) {
+	while ((now = clock_monotonic_ns()) < deadline) {
 		struct pollfd polled[] = {{.fd = machine->pidfd, .events = POLLIN},
 					  {.fd = supervisor->monitor_fd, .events = POLLIN}};
 
-		if (poll(polled, 2, (int)((deadline - now) / 1000000U) + 1) < 0 && errno != EINTR)
+		if (poll(polled, 2, (int)((deadline - now) / CLOCK_NS_PER_MS) + 1) < 0 &&
+		    errno != EINTR)
 			break;
 		supervisor_read_monitor(supervisor);
 		if (process_wait(machine, 0, &status))

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/base/text.h"
@@ -29,7 +30,7 @@
 
 static void supervisor_moment(struct supervisor *supervisor, enum report_moment moment)
 {
-	supervisor->report->moments[moment] = report_clock();
+	supervisor->report->moments[moment] = clock_monotonic_ns();
 }
 
 void supervisor_set_timer(struct supervisor *supervisor, unsigned int seconds)

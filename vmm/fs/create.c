@@ -16,7 +16,7 @@ static int create_reply(struct fs_server *server, const struct wire_request *req
 	struct {
 		struct fuse_entry_out entry;
 		struct fuse_open_out open;
-	} out = {.open = {.fh = handle->id}};
+	} out = {.open = {.fh = handle->id, .open_flags = fs_cache_flags(server)}};
 	int result;
 
 	fs_fill_entry(server, inode, status, &out.entry);
@@ -56,7 +56,10 @@ static int create_open_existing(struct fs_server *server, struct inode *director
 
 	if (error)
 		return error;
-	error = fs_open_inode(server, *inode, HANDLE_FILE, flags, handle);
+	if (flags != O_RDONLY)
+		error = fs_prepare_change(server, *inode);
+	if (!error)
+		error = fs_open_inode(server, *inode, HANDLE_FILE, flags, handle);
 	if (!error) {
 		error = path_status((*handle)->fd, status);
 		if (error)
@@ -67,43 +70,54 @@ static int create_open_existing(struct fs_server *server, struct inode *director
 	return error;
 }
 
+/* Makes the file of a CREATE or opens the one that is there. */
+static int create_open(struct fs_server *server, const struct fs_place *place,
+		       const struct fuse_create_in *in, int flags, struct inode **inode,
+		       struct statx *status, struct handle **handle)
+{
+	int error = inode_reserve_fd(&server->inodes);
+	int fd;
+
+	if (error)
+		return error;
+	fd = path_create_name(place->fd, place->name, flags & O_ACCMODE,
+			      in->mode & CREATE_MODE_MASK);
+	if (fd < 0) {
+		inode_return_fd(&server->inodes);
+		if (fd != -EEXIST || (in->flags & O_EXCL))
+			return fd;
+		return create_open_existing(server, place->directory, place->name, flags, inode,
+					    status, handle);
+	}
+	guard_note_made(server, place->directory, place->fd, place->name);
+	error = create_adopt(server, fd, inode, status, handle);
+	if (error)
+		return error;
+	guard_enter(server, place->directory, place->name, status, *inode);
+	inode_set_place(&server->inodes, *inode, place->directory->id, place->name);
+	return 0;
+}
+
 int fs_create(struct fs_server *server, const struct wire_request *request)
 {
 	struct wire_reader reader = wire_arguments(request);
-	struct inode *directory, *inode;
 	struct fuse_create_in in;
 	struct handle *handle;
+	struct fs_place place;
+	struct inode *inode;
 	struct statx status;
-	const char *name;
-	int error, directory_fd, flags, fd;
+	int error, flags;
 
 	wire_take(&reader, &in, sizeof(in));
-	if (wire_take_string(&reader, &name) || !wire_at_end(&reader))
-		return -EINVAL;
-	error = path_check_name(name);
+	error = fs_take_last_place(server, &reader, request->header.nodeid, &place);
 	if (error)
 		return error;
-	directory_fd = fs_node_fd(server, request->header.nodeid, S_IFDIR, &directory);
-	if (directory_fd < 0)
-		return directory_fd;
 	flags = fs_open_flags(server, in.flags);
 	if (flags < 0)
 		return flags;
-	error = inode_reserve_fd(&server->inodes);
-	if (error)
-		return error;
-	fd = path_create_name(directory_fd, name, flags & O_ACCMODE, in.mode & CREATE_MODE_MASK);
-	if (fd < 0) {
-		inode_return_fd(&server->inodes);
-		if (fd != -EEXIST || (in.flags & O_EXCL))
-			return fd;
-		error = create_open_existing(server, directory, name, flags, &inode, &status,
-					     &handle);
-	} else {
-		error = create_adopt(server, fd, &inode, &status, &handle);
-		if (!error)
-			inode_set_place(&server->inodes, inode, directory->id, name);
-	}
+	error = guard_make(server, place.directory, place.name);
+	if (!error)
+		error = create_open(server, &place, &in, flags, &inode, &status, &handle);
 	return error ? error : create_reply(server, request, inode, &status, handle);
 }
 
@@ -115,12 +129,9 @@ int fs_tmpfile(struct fs_server *server, const struct wire_request *request)
 	struct fuse_create_in in;
 	struct handle *handle;
 	struct statx status;
-	const char *name;
 	int error, directory_fd, flags, fd;
 
 	wire_take(&reader, &in, sizeof(in));
-	if (wire_take_string(&reader, &name) || !wire_at_end(&reader))
-		return -EINVAL;
 	directory_fd = fs_node_fd(server, request->header.nodeid, S_IFDIR, &directory);
 	if (directory_fd < 0)
 		return directory_fd;

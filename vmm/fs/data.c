@@ -9,6 +9,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
+#include "vmm/base/iovec.h"
 #include "vmm/fs/operation.h"
 
 /* Descriptors that handles must leave to inodes, without which no name can be found. */
@@ -32,6 +33,9 @@ int fs_open_flags(const struct fs_server *server, uint32_t guest_flags)
 		return -EINVAL;
 	if (server->read_only && (mode != O_RDONLY || (guest_flags & O_TRUNC)))
 		return -EROFS;
+	/* With a write-back cache the guest reads what it will write a part of. */
+	if (server->coherence.cache == FS_CACHE_EXCLUSIVE && mode == O_WRONLY)
+		mode = O_RDWR;
 	return mode | (int)(guest_flags & O_TRUNC);
 }
 
@@ -86,26 +90,55 @@ void fs_close_handle(struct fs_server *server, struct handle *handle)
  * since it was opened last, and the change before that was old enough for any later one to have
  * moved the change time. Notes the state for the next time.
  */
-static bool data_cache_valid(struct inode *inode, int fd)
+static bool data_cache_valid(struct inode *inode, const struct statx *status)
 {
-	struct inode_version version;
+	struct inode_version version = {
+		.change_ns =
+			status->stx_ctime.tv_sec * 1000000000 + (int64_t)status->stx_ctime.tv_nsec,
+		.size = status->stx_size,
+	};
 	struct timespec now;
-	struct statx status;
 	bool valid;
 
-	if (path_status(fd, &status) || clock_gettime(CLOCK_REALTIME, &now)) {
-		inode->version.settled = false;
-		return false;
-	}
-	version.change_ns =
-		status.stx_ctime.tv_sec * 1000000000 + (int64_t)status.stx_ctime.tv_nsec;
-	version.size = status.stx_size;
+	clock_gettime(CLOCK_REALTIME, &now);
 	version.settled =
 		now.tv_sec * 1000000000 + now.tv_nsec - version.change_ns > DATA_SETTLED_NS;
 	valid = inode->version.settled && inode->version.change_ns == version.change_ns &&
 		inode->version.size == version.size;
 	inode->version = version;
 	return valid;
+}
+
+/* How the guest may cache the data of the file that was opened as @fd. 0 or -errno. */
+static int data_open_flags(struct fs_server *server, struct inode *inode, int fd, uint32_t *flags)
+{
+	struct statx status;
+	int error;
+
+	*flags = fs_cache_flags(server);
+	if (server->coherence.cache != FS_CACHE_SHARED)
+		return 0;
+	error = path_status(fd, &status);
+	if (error)
+		return error;
+	if (coherence_open_is_stale(server, inode, &status))
+		return -ESTALE;
+	if (data_cache_valid(inode, &status) || coherence_covers(server, inode, &status))
+		*flags |= FOPEN_KEEP_CACHE;
+	return 0;
+}
+
+uint32_t fs_cache_flags(const struct fs_server *server)
+{
+	switch (server->coherence.cache) {
+	case FS_CACHE_EXCLUSIVE:
+		return FOPEN_KEEP_CACHE;
+	case FS_CACHE_NONE:
+		return FOPEN_DIRECT_IO;
+	case FS_CACHE_SHARED:
+		break;
+	}
+	return 0;
 }
 
 int fs_open(struct fs_server *server, const struct wire_request *request)
@@ -124,13 +157,15 @@ int fs_open(struct fs_server *server, const struct wire_request *request)
 	inode = inode_find(&server->inodes, request->header.nodeid);
 	if (!inode)
 		return -ESTALE;
-	error = fs_open_inode(server, inode, HANDLE_FILE, flags, &handle);
+	error = flags == O_RDONLY ? 0 : fs_prepare_change(server, inode);
+	if (!error)
+		error = fs_open_inode(server, inode, HANDLE_FILE, flags, &handle);
 	if (error)
 		return error;
 	out.fh = handle->id;
-	if (data_cache_valid(inode, handle->fd))
-		out.open_flags |= FOPEN_KEEP_CACHE;
-	result = wire_reply(request, &out, sizeof(out));
+	result = data_open_flags(server, inode, handle->fd, &out.open_flags);
+	if (!result)
+		result = wire_reply(request, &out, sizeof(out));
 	if (result < 0)
 		fs_close_handle(server, handle);
 	return result;
@@ -148,21 +183,6 @@ int fs_release(struct fs_server *server, const struct wire_request *request)
 		return -EBADF;
 	fs_close_handle(server, handle);
 	return 0;
-}
-
-/* Drops the first @done bytes of the iovecs; returns how many iovecs are left. */
-static unsigned int data_advance(struct iovec **vector, unsigned int count, size_t done)
-{
-	while (count && done >= (*vector)->iov_len) {
-		done -= (*vector)->iov_len;
-		(*vector)++;
-		count--;
-	}
-	if (count) {
-		(*vector)->iov_base = (char *)(*vector)->iov_base + done;
-		(*vector)->iov_len -= done;
-	}
-	return count;
 }
 
 int fs_read(struct fs_server *server, const struct wire_request *request)
@@ -196,7 +216,7 @@ int fs_read(struct fs_server *server, const struct wire_request *request)
 		if (length == 0)
 			break;
 		done += (size_t)length;
-		count = (int)data_advance(&vector, (unsigned int)count, (size_t)length);
+		count = (int)iovec_advance(&vector, (unsigned int)count, (size_t)length);
 	} while (done < in.size && (in.offset + done) % DATA_PAGE_SIZE == 0);
 	return (int)done;
 }
@@ -221,6 +241,7 @@ int fs_write(struct fs_server *server, const struct wire_request *request)
 	count = in.size ? wire_data_iovec(request, in.size, segments, LIMIT_CHAIN_SEGMENTS) : 0;
 	if (count < 0)
 		return count;
+	coherence_changed_by_guest(server, handle->node_id);
 	/* Dirty pages of a mapping go where they belong, also when the file is open to append. */
 	flags = (in.flags & O_APPEND) && !(in.write_flags & FUSE_WRITE_CACHE) ? RWF_APPEND : 0;
 	while (out.size < in.size) {
@@ -232,7 +253,7 @@ int fs_write(struct fs_server *server, const struct wire_request *request)
 		if (length <= 0)
 			break;
 		out.size += (uint32_t)length;
-		count = (int)data_advance(&vector, (unsigned int)count, (size_t)length);
+		count = (int)iovec_advance(&vector, (unsigned int)count, (size_t)length);
 	}
 	return wire_reply(request, &out, sizeof(out));
 }
@@ -269,6 +290,7 @@ int fs_fallocate(struct fs_server *server, const struct wire_request *request)
 		return -EOPNOTSUPP;
 	if (in.offset > INT64_MAX || in.length > INT64_MAX)
 		return -EINVAL;
+	coherence_changed_by_guest(server, handle->node_id);
 	return fallocate(handle->fd, (int)in.mode, (off_t)in.offset, (off_t)in.length) ? -errno : 0;
 }
 
@@ -312,6 +334,7 @@ int fs_copy_file_range(struct fs_server *server, const struct wire_request *requ
 		return -EBADF;
 	if (in.flags || in.off_in > INT64_MAX || in.off_out > INT64_MAX)
 		return -EINVAL;
+	coherence_changed_by_guest(server, to->node_id);
 	from_offset = (off_t)in.off_in;
 	to_offset = (off_t)in.off_out;
 	copied = copy_file_range(from->fd, &from_offset, to->fd, &to_offset,

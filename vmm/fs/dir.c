@@ -34,10 +34,13 @@ int fs_opendir(struct fs_server *server, const struct wire_request *request)
 	inode = inode_find(&server->inodes, request->header.nodeid);
 	if (!inode)
 		return -ESTALE;
+	coherence_watch(server, inode);
 	error = fs_open_inode(server, inode, HANDLE_DIRECTORY, O_RDONLY | O_DIRECTORY, &handle);
 	if (error)
 		return error;
 	out.fh = handle->id;
+	if (coherence_caches_listing(server, inode))
+		out.open_flags = FOPEN_CACHE_DIR | FOPEN_KEEP_CACHE;
 	result = wire_reply(request, &out, sizeof(out));
 	if (result < 0)
 		fs_close_handle(server, handle);
@@ -109,6 +112,15 @@ static const struct linux_dirent64 *dir_peek(struct handle *handle, struct direc
 static bool dir_is_dot(const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Whether the entry is listed at all. */
+static bool dir_shows(struct fs_server *server, const struct inode *directory,
+		      const struct linux_dirent64 *source)
+{
+	return dir_is_dot(source->d_name) ||
+	       !(guard_hides(server, directory, source->d_name) ||
+		 guard_hides_number(server, directory->identity.device, source->d_ino));
 }
 
 /* Looks the entry up for READDIRPLUS. What cannot be looked up is listed without attributes. */
@@ -185,12 +197,15 @@ static int dir_read(struct fs_server *server, const struct wire_request *request
 			      sizeof(server->scratch));
 	while ((source = dir_peek(handle, buffer, &error)) != NULL) {
 		size_t head = plus ? FUSE_NAME_OFFSET_DIRENTPLUS : FUSE_NAME_OFFSET;
+		bool shown = dir_shows(server, directory, source);
 
-		if (FUSE_DIRENT_ALIGN(head + strlen(source->d_name)) > limit - used) {
+		if (shown && FUSE_DIRENT_ALIGN(head + strlen(source->d_name)) > limit - used) {
 			error = -EINVAL;
 			break;
 		}
-		used += dir_emit(server, directory, handle, source, plus, server->scratch + used);
+		if (shown)
+			used += dir_emit(server, directory, handle, source, plus,
+					 server->scratch + used);
 		handle->position = source->d_off;
 		buffer->start += source->d_reclen;
 	}

@@ -79,6 +79,17 @@ struct handle *handle_find(struct handle_table *table, uint64_t id, enum handle_
 	return handle->type == type && handle->id == id ? handle : NULL;
 }
 
+struct handle *handle_next_of(struct handle_table *table, uint64_t node_id, uint32_t *cursor)
+{
+	while (*cursor < table->slot_count) {
+		struct handle *handle = handle_at(table, (*cursor)++);
+
+		if (handle->type == HANDLE_FILE && handle->node_id == node_id)
+			return handle;
+	}
+	return NULL;
+}
+
 void handle_remove(struct handle_table *table, struct handle *handle)
 {
 	fd_close(&handle->fd);

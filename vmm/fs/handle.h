@@ -57,6 +57,9 @@ int handle_add(struct handle_table *table, enum handle_type type, int fd, uint64
 /* The open handle of that id and type, or NULL. */
 struct handle *handle_find(struct handle_table *table, uint64_t id, enum handle_type type);
 
+/* The next open file that was opened on the node, from *@cursor (0 at first) on, or NULL. */
+struct handle *handle_next_of(struct handle_table *table, uint64_t node_id, uint32_t *cursor);
+
 /* Closes the handle. */
 void handle_remove(struct handle_table *table, struct handle *handle);
 

@@ -28,10 +28,15 @@ struct inode_identity inode_identity_of(const struct statx *status)
 	return identity;
 }
 
-bool inode_same_identity(const struct inode_identity *a, const struct inode_identity *b)
+bool inode_same_file(const struct inode_identity *a, const struct inode_identity *b)
 {
 	return a->number == b->number && a->device == b->device && a->birth_ns == b->birth_ns &&
 	       a->type == b->type;
+}
+
+bool inode_same_identity(const struct inode_identity *a, const struct inode_identity *b)
+{
+	return inode_same_file(a, b) && a->alias == b->alias;
 }
 
 static struct inode *inode_at(struct inode_table *table, uint32_t slot)
@@ -146,16 +151,35 @@ void inode_adopt_fd(struct inode_table *table, struct inode *inode, int fd)
 	inode_touch(table, inode);
 }
 
+static void inode_hash(struct inode_table *table, struct inode *inode)
+{
+	uint32_t *bucket = inode_bucket(table, &inode->identity);
+
+	inode->hash_next = *bucket;
+	*bucket = inode_slot(inode);
+}
+
+static void inode_unhash(struct inode_table *table, struct inode *inode)
+{
+	uint32_t *link = inode_bucket(table, &inode->identity);
+
+	while (*link != inode_slot(inode))
+		link = &inode_at(table, *link)->hash_next;
+	*link = inode->hash_next;
+}
+
 int inode_add(struct inode_table *table, const struct inode_identity *identity, int fd,
 	      struct inode **inode)
 {
 	int slot = inode_take_slot(table, inode);
-	uint32_t *bucket = inode_bucket(table, identity);
 
 	if (slot < 0)
 		return slot;
 	(*inode)->identity = *identity;
 	(*inode)->version = (struct inode_version){0};
+	(*inode)->told = (struct inode_told){0};
+	(*inode)->watch = NULL;
+	(*inode)->policy = (struct inode_policy){0};
 	(*inode)->fd = fd;
 	(*inode)->lookups = 0;
 	(*inode)->parent = 0;
@@ -165,20 +189,27 @@ int inode_add(struct inode_table *table, const struct inode_identity *identity, 
 	if (slot != INODE_ROOT_SLOT && ++(*inode)->generation == 0)
 		(*inode)->generation = 1;
 	(*inode)->id = (uint64_t)(*inode)->generation << 32 | (uint32_t)slot;
-	(*inode)->hash_next = *bucket;
-	*bucket = (uint32_t)slot;
+	inode_hash(table, *inode);
 	table->inode_count++;
 	return 0;
 }
 
+void inode_change_identity(struct inode_table *table, struct inode *inode,
+			   const struct inode_identity *identity)
+{
+	inode_unhash(table, inode);
+	inode->identity = *identity;
+	inode->version = (struct inode_version){0};
+	inode_hash(table, inode);
+}
+
 static void inode_remove(struct inode_table *table, struct inode *inode)
 {
-	uint32_t *link = inode_bucket(table, &inode->identity);
 	uint32_t slot = inode_slot(inode);
 
-	while (*link != slot)
-		link = &inode_at(table, *link)->hash_next;
-	*link = inode->hash_next;
+	if (table->removing)
+		table->removing(table->context, inode);
+	inode_unhash(table, inode);
 	inode_unlist(table, inode);
 	if (inode->fd >= 0) {
 		fd_close(&inode->fd);

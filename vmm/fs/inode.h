@@ -13,17 +13,31 @@
 #include <sys/stat.h>
 
 #include "vmm/base/limits.h"
+#include "vmm/fs/policy.h"
 
 #define INODE_SLAB_SIZE  1024U
 #define INODE_SLAB_COUNT ((LIMIT_FS_INODES + INODE_SLAB_SIZE - 1) / INODE_SLAB_SIZE)
 
-/* What makes two inodes of the host the same one. The birth time (0 where the file system has none)
- * and the type tell a reused inode number from the old one. */
+/*
+ * What makes two inodes of the host the same one. The birth time (0 where the file system has none)
+ * and the type tell a reused inode number from the old one.
+ *
+ * A file with links that were not made in this run is one inode to the guest under each of its
+ * names, told apart by @alias: the first write gives that name a copy of its own (link_break.c).
+ */
 struct inode_identity {
 	uint64_t device;
 	uint64_t number;
 	int64_t birth_ns;
 	mode_t type; /* S_IFMT bits */
+	uint64_t alias;
+};
+
+/* What the share's rules say of the inode, by the name it was looked up with last: guard.c. */
+struct inode_policy {
+	struct policy_state state; /* of a directory */
+	bool protected;
+	uint16_t rule; /* that protects */
 };
 
 /* What the guest's page cache held when the file was opened last; see data.c. */
@@ -33,11 +47,24 @@ struct inode_version {
 	bool settled; /* the change was old enough that a later one cannot bear the same time */
 };
 
+/* What the guest believes of the file's state: coherence.h. */
+struct inode_told {
+	int64_t change_ns;
+	uint64_t size;
+	uint64_t when_ms;
+	bool by_guest; /* it has changed the file since, and knows */
+};
+
+struct watch_place;
+
 struct inode {
 	uint64_t id;      /* generation << 32 | index; 0 while the slot is free */
 	uint64_t lookups; /* references the guest holds; FORGET gives them back */
 	struct inode_identity identity;
 	struct inode_version version;
+	struct inode_told told;
+	struct watch_place *watch; /* of a directory that is watched, or NULL */
+	struct inode_policy policy;
 	uint64_t parent; /* node id of the directory it was seen in last */
 	char *name;      /* its name there; NULL: none is known, so the descriptor must stay open */
 	int fd;          /* O_PATH, or -1 when it was closed to make room */
@@ -49,6 +76,9 @@ struct inode {
 };
 
 struct inode_table {
+	/* Called for an inode that is about to go; may be NULL. */
+	void (*removing)(void *context, struct inode *inode);
+	void *context;
 	struct inode *slabs[INODE_SLAB_COUNT];
 	uint32_t *buckets;
 	uint32_t slot_count; /* slots ever used; slot 0 never is, slot 1 is the root */
@@ -63,6 +93,8 @@ struct inode_table {
 /* The identity in a statx result that has STATX_BASIC_STATS | STATX_BTIME. */
 struct statx;
 struct inode_identity inode_identity_of(const struct statx *status);
+/* Whether they are the same file of the host, and also the same inode to the guest. */
+bool inode_same_file(const struct inode_identity *a, const struct inode_identity *b);
 bool inode_same_identity(const struct inode_identity *a, const struct inode_identity *b);
 
 /* Makes a table whose only inode is the root (node id 1), on @root_fd, which is taken over, also on
@@ -82,6 +114,10 @@ struct inode *inode_find_identity(struct inode_table *table, const struct inode_
  * taken over on success only. Returns 0, -ENFILE (table full) or -ENOMEM. */
 int inode_add(struct inode_table *table, const struct inode_identity *identity, int fd,
 	      struct inode **inode);
+
+/* The inode is another file of the host from now on. */
+void inode_change_identity(struct inode_table *table, struct inode *inode,
+			   const struct inode_identity *identity);
 
 /* Gives back @count lookups, more than there are counting as all, and drops the inode when none is
  * left. The root stays. */

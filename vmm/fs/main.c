@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mvagent-fs: one share, as a vhost-user back end. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/fs/device.h"
 #include "vmm/fs/options.h"
 #include "vmm/fs/privilege.h"
 
-/* Operations of the loop: what the back end uses. */
-#define LOOP_OPERATIONS (1 + FS_DEVICE_QUEUES)
+/* Operations of the loop: what the back end uses, and the two of struct host_side. */
+#define LOOP_OPERATIONS (1 + FS_DEVICE_QUEUES + 2)
+
+/* What comes from the host's side: changes of files, and room for notes about them. */
+struct host_side {
+	struct fs_server *server;
+	struct loop_operation watch;
+	struct loop_operation notify;
+};
 
 /* As many descriptors as the system lets this process have: each inode the guest knows holds one.
  */
@@ -36,13 +45,42 @@ static void ignore_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+static void host_side_watch_event(struct loop_operation *operation, int result)
+{
+	(void)result;
+	fs_server_serve_host(CONTAINER_OF(operation, struct host_side, watch)->server);
+}
+
+static void host_side_notify_event(struct loop_operation *operation, int result)
+{
+	(void)result;
+	fs_server_serve_host(CONTAINER_OF(operation, struct host_side, notify)->server);
+}
+
+static int host_side_start(struct host_side *side, struct fs_server *server, int notify_fd,
+			   struct loop *loop)
+{
+	int watch_fd = fs_server_watch_fd(server);
+	int error = 0;
+
+	*side = (struct host_side){.server = server};
+	if (watch_fd >= 0)
+		error = loop_watch(loop, &side->watch, watch_fd, POLLIN, host_side_watch_event);
+	if (!error && notify_fd >= 0)
+		error = loop_watch(loop, &side->notify, notify_fd, POLLIN | POLLOUT,
+				   host_side_notify_event);
+	return error;
+}
+
 /* Serves the front end on @socket_fd, which is taken over, until it hangs up. */
-static int serve(struct fs_server *server, int socket_fd, enum loop_backend loop_backend)
+static int serve(struct fs_server *server, int socket_fd, int notify_fd,
+		 enum loop_backend loop_backend)
 {
 	struct vhost_backend_description description;
 	struct vhost_backend_counters counters;
 	struct vhost_backend *backend;
 	struct fs_device device;
+	struct host_side host;
 	struct loop *loop;
 	int error = loop_create(&loop, LOOP_OPERATIONS, loop_backend);
 
@@ -56,7 +94,9 @@ static int serve(struct fs_server *server, int socket_fd, enum loop_backend loop
 		log_errno(error, "cannot serve the vhost-user socket");
 		goto out_loop;
 	}
-	error = loop_enable(loop);
+	error = host_side_start(&host, server, notify_fd, loop);
+	if (!error)
+		error = loop_enable(loop);
 	if (!error)
 		error = loop_run(loop);
 	if (error)
@@ -80,7 +120,7 @@ int main(int argc, char **argv)
 
 	if (result <= 0)
 		return result ? EXIT_FAILURE : EXIT_SUCCESS;
-	log_set_level(options.verbose ? LOG_VERBOSE : LOG_NORMAL);
+	log_set_level(options.verbose ? LOG_VERBOSE : options.quiet ? LOG_QUIET : LOG_NORMAL);
 	ignore_signals();
 	raise_descriptor_limit();
 	if (fs_drop_capabilities())
@@ -95,12 +135,16 @@ int main(int argc, char **argv)
 		.read_only = options.read_only,
 		.guest_uid = options.guest_uid,
 		.guest_gid = options.guest_gid,
+		.policy = options.policy,
+		.scan = true,
+		.cache = options.cache,
+		.notify_fd = options.notify_fd,
 	};
 	result = fs_server_create(&server, &config);
 	if (result)
 		return EXIT_FAILURE;
 	fd_close(&options.root_fd);
-	result = serve(server, options.socket_fd,
+	result = serve(server, options.socket_fd, options.notify_fd,
 		       options.no_io_uring ? LOOP_BACKEND_EPOLL : LOOP_BACKEND_ANY);
 	fs_server_destroy(server);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;

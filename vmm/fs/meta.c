@@ -8,51 +8,63 @@
 
 #include "vmm/fs/operation.h"
 
-/* The status of a node, or of the open file that the guest names in its stead. */
+/* For GETATTR and STATX: the status of a node, or of the open file that the guest names in its
+ * stead, and how long it holds. 0 or -errno. */
 static int meta_status(struct fs_server *server, uint64_t node_id, bool has_handle,
-		       uint64_t handle_id, struct statx *status)
+		       uint64_t handle_id, struct statx *status, struct validity *validity)
 {
 	struct handle *handle =
 		has_handle ? handle_find(&server->handles, handle_id, HANDLE_FILE) : NULL;
-	struct inode *inode;
-	int fd;
+	struct inode *inode = inode_find(&server->inodes, node_id);
+	int error, fd;
 
 	if (has_handle && !handle)
 		return -EBADF;
-	fd = handle ? handle->fd : fs_node_fd(server, node_id, 0, &inode);
-	return fd < 0 ? fd : path_status(fd, status);
+	if (!inode)
+		return -ESTALE;
+	fd = handle ? handle->fd : path_inode_fd(&server->inodes, inode);
+	error = fd < 0 ? fd : path_status(fd, status);
+	if (error)
+		return error;
+	*validity = coherence_validity(server, NULL, inode, status);
+	coherence_told(server, inode, status);
+	return 0;
 }
 
 int fs_getattr(struct fs_server *server, const struct wire_request *request)
 {
-	struct fuse_attr_out out = {.attr_valid = FS_ATTRIBUTE_SECONDS};
 	struct wire_reader reader = wire_arguments(request);
+	struct fuse_attr_out out = {0};
 	struct fuse_getattr_in in;
+	struct validity validity;
 	struct statx status;
 	int error;
 
 	wire_take(&reader, &in, sizeof(in));
 	error = meta_status(server, request->header.nodeid, in.getattr_flags & FUSE_GETATTR_FH,
-			    in.fh, &status);
+			    in.fh, &status, &validity);
 	if (error)
 		return error;
+	out.attr_valid = validity.attributes;
 	attr_fill(&server->owner, server->root_device, &status, &out.attr);
 	return wire_reply(request, &out, sizeof(out));
 }
 
 int fs_statx(struct fs_server *server, const struct wire_request *request)
 {
-	struct fuse_statx_out out = {.attr_valid = FS_ATTRIBUTE_SECONDS};
 	struct wire_reader reader = wire_arguments(request);
+	struct fuse_statx_out out = {0};
 	struct fuse_statx_in in;
+	struct validity validity;
 	struct statx status;
 	int error;
 
 	wire_take(&reader, &in, sizeof(in));
 	error = meta_status(server, request->header.nodeid, in.getattr_flags & FUSE_GETATTR_FH,
-			    in.fh, &status);
+			    in.fh, &status, &validity);
 	if (error)
 		return error;
+	out.attr_valid = validity.attributes;
 	attr_fill_statx(&server->owner, server->root_device, &status, &out.stat);
 	return wire_reply(request, &out, sizeof(out));
 }
@@ -138,7 +150,7 @@ static int meta_set_times(int fd, const struct fuse_setattr_in *in)
 
 int fs_setattr(struct fs_server *server, const struct wire_request *request)
 {
-	struct fuse_attr_out out = {.attr_valid = FS_ATTRIBUTE_SECONDS};
+	struct fuse_attr_out out = {0};
 	struct wire_reader reader = wire_arguments(request);
 	struct fuse_setattr_in in;
 	struct statx status;
@@ -148,6 +160,10 @@ int fs_setattr(struct fs_server *server, const struct wire_request *request)
 
 	wire_take(&reader, &in, sizeof(in));
 	fd = fs_node_fd(server, request->header.nodeid, 0, &inode);
+	if (fd < 0)
+		return fd;
+	error = fs_prepare_change(server, inode);
+	fd = error ? error : path_inode_fd(&server->inodes, inode);
 	if (fd < 0)
 		return fd;
 	if (in.valid & (FATTR_UID | FATTR_GID))
@@ -163,6 +179,8 @@ int fs_setattr(struct fs_server *server, const struct wire_request *request)
 	error = path_status(fd, &status);
 	if (error)
 		return error;
+	out.attr_valid = coherence_validity(server, NULL, inode, &status).attributes;
+	coherence_told(server, inode, &status);
 	attr_fill(&server->owner, server->root_device, &status, &out.attr);
 	return wire_reply(request, &out, sizeof(out));
 }

@@ -8,16 +8,14 @@
 #define MVAGENT_FS_OPERATION_H
 
 #include "vmm/fs/attr.h"
+#include "vmm/fs/coherence.h"
+#include "vmm/fs/guard.h"
 #include "vmm/fs/handle.h"
 #include "vmm/fs/inode.h"
 #include "vmm/fs/path.h"
+#include "vmm/fs/scan.h"
 #include "vmm/fs/server.h"
 #include "vmm/fs/wire.h"
-
-/* How long the guest may believe attributes and names. Host edits are seen after that at the
- * latest. */
-#define FS_ATTRIBUTE_SECONDS 1U
-#define FS_ENTRY_SECONDS     1U
 
 struct fs_server {
 	int proc_fd; /* /proc/self/fd */
@@ -28,6 +26,10 @@ struct fs_server {
 	struct attr_owner owner;
 	struct inode_table inodes;
 	struct handle_table handles;
+	struct coherence coherence;
+	struct guard guard;
+	struct scan *scan;             /* until the first INIT */
+	struct identity_set own_links; /* files of which all links were made in this run */
 	struct fs_counters counters;
 	uint8_t arguments[WIRE_ARGUMENTS_MAX];
 	uint8_t scratch[65536]; /* a reply in the making */
@@ -35,6 +37,9 @@ struct fs_server {
 
 /* Forgets all inodes and handles: a new session begins, or the last one ended. */
 void fs_server_reset(struct fs_server *server);
+
+/* Waits until the share has been looked through for hidden files. 0 or -errno: not all is known. */
+int fs_server_finish_scan(struct fs_server *server);
 
 /* dispatch.c */
 int fs_dispatch(struct fs_server *server, const struct wire_request *request);
@@ -55,11 +60,30 @@ int fs_find_entry(struct fs_server *server, struct inode *directory, const char 
 /* The same for an inode that is already open: @fd stays the caller's. */
 int fs_find_open(struct fs_server *server, int fd, struct inode **inode, struct statx *status);
 
+/* place.c: a checked name in an open directory */
+struct fs_place {
+	struct inode *directory;
+	int fd; /* the inode table's */
+	const char *name;
+};
+
+/* Takes the next name of the arguments, to be found in directory @node_id. 0 or -errno. */
+int fs_take_place(struct fs_server *server, struct wire_reader *reader, uint64_t node_id,
+		  struct fs_place *place);
+
+/* The same where the name is all that is left of the arguments. */
+int fs_take_last_place(struct fs_server *server, struct wire_reader *reader, uint64_t node_id,
+		       struct fs_place *place);
+
+/* Whatever made the inode table find a descriptor anew may have closed another: asks once more for
+ * those of the places, just before they are used. @second may be NULL. 0 or -errno. */
+int fs_settle_places(struct fs_server *server, struct fs_place *first, struct fs_place *second);
+
 /* Drops an inode that has no lookups, after an error. */
 void fs_release_inode(struct fs_server *server, struct inode *inode);
 
-void fs_fill_entry(const struct fs_server *server, const struct inode *inode,
-		   const struct statx *status, struct fuse_entry_out *entry);
+void fs_fill_entry(struct fs_server *server, struct inode *inode, const struct statx *status,
+		   struct fuse_entry_out *entry);
 
 /* Answers with an entry and counts the lookup; drops the inode when the reply does not fit. */
 int fs_reply_entry(struct fs_server *server, const struct wire_request *request,
@@ -70,14 +94,23 @@ int fs_reply_name(struct fs_server *server, const struct wire_request *request,
 		  struct inode *directory, const char *name);
 
 /* If @name of @directory_fd is an inode of the table, makes sure that it keeps a descriptor, since
- * that name is about to go. Returns it, or NULL. */
-struct inode *fs_hold_victim(struct fs_server *server, int directory_fd, const char *name);
+ * that name is about to go. Returns it, or NULL. *@status: of the entry; stx_mask 0: there is none.
+ */
+struct inode *fs_hold_victim(struct fs_server *server, const struct inode *directory,
+			     int directory_fd, const char *name, struct statx *status);
+
+/* Before the contents or attributes of @inode change: policy, and links that lead elsewhere. 0 or
+ * -errno. */
+int fs_prepare_change(struct fs_server *server, struct inode *inode);
 
 /* data.c: shared by open, create and tmpfile */
 
 /* The flags to open a host file with: access mode and O_TRUNC of the guest's, nothing else.
  * -EINVAL: access mode 3; -EROFS. */
 int fs_open_flags(const struct fs_server *server, uint32_t guest_flags);
+
+/* FOPEN_* of every file, as the cache mode has it. */
+uint32_t fs_cache_flags(const struct fs_server *server);
 
 /* Makes a handle of @fd (reserved, taken over also on failure). */
 int fs_add_handle(struct fs_server *server, enum handle_type type, int fd, uint64_t node_id,

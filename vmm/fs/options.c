@@ -3,15 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/base/option.h"
 #include "vmm/base/version.h"
+#include "vmm/fs/policy.h"
 
 static const char usage[] =
 	"usage: mvagent-fs (--fd N | --socket PATH) (--root-fd N | --root DIR) [OPTION]...\n"
@@ -26,36 +24,26 @@ static const char usage[] =
 	"  --read-only     refuse every change with EROFS\n"
 	"  --guest-uid U   who owns your files as the guest sees it (default: your user id)\n"
 	"  --guest-gid G   and their group (default: your group id)\n"
+	"  --hide PATTERN, --show PATTERN, --protect PATTERN, --unprotect PATTERN\n"
+	"                  names that the guest must not see, or see but not change, and\n"
+	"                  exceptions from that; like in .gitignore, may be repeated\n"
+	"  --no-default-rules   without the rules for credentials and git's hooks\n"
+	"  --cache MODE    what the guest may keep: 'shared' (the default: what the host changes\n"
+	"                  meanwhile is seen), 'exclusive' (the host changes nothing), 'none'\n"
+	"  --notify-fd N   a socket to the guest's init, for notes of what the host has changed\n"
 	"  --no-io-uring   wait with epoll, as where io_uring is forbidden\n"
+	"  --quiet         print errors only\n"
 	"  --verbose       print counts of requests at the end\n"
 	"  --help, --version\n";
 
 static int options_parse_id(const char *option, const char *text, uint32_t *id)
 {
-	unsigned long value;
-	char *end;
+	uint64_t number;
+	int error = option_parse_number(option, text, 0, UINT32_MAX - 1, &number);
 
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || value >= UINT32_MAX) {
-		log_error("%s needs a number of 0 to 4294967294, not '%s'", option, text);
-		return -EINVAL;
-	}
-	*id = (uint32_t)value;
-	return 0;
-}
-
-static int options_parse_fd(const char *option, const char *text, int *fd)
-{
-	int result = fd_parse(text);
-
-	if (result < 0) {
-		log_error("%s needs the number of an open descriptor, not '%s'", option, text);
-		return result;
-	}
-	fd_close(fd);
-	*fd = result;
-	return 0;
+	if (!error)
+		*id = (uint32_t)number;
+	return error;
 }
 
 static int options_open_root(const char *path, int *fd)
@@ -67,6 +55,17 @@ static int options_open_root(const char *path, int *fd)
 	fd_close(fd);
 	*fd = opened;
 	return 0;
+}
+
+static int options_parse_cache(const char *text, enum fs_cache *cache)
+{
+	int value = fs_cache_parse(text);
+
+	if (value < 0)
+		log_error("--cache is 'shared', 'exclusive' or 'none', not '%s'", text);
+	else
+		*cache = (enum fs_cache)value;
+	return value < 0 ? value : 0;
 }
 
 static int options_check(const struct fs_options *options)
@@ -84,17 +83,23 @@ static int options_check(const struct fs_options *options)
 }
 
 enum {
-	OPTION_FD = 1,
+	OPTION_FD = OPTION_FIRST,
 	OPTION_SOCKET,
 	OPTION_ROOT_FD,
 	OPTION_ROOT,
 	OPTION_READ_ONLY,
 	OPTION_GUEST_UID,
 	OPTION_GUEST_GID,
+	OPTION_HIDE,
+	OPTION_SHOW,
+	OPTION_PROTECT,
+	OPTION_UNPROTECT,
+	OPTION_NO_DEFAULT_RULES,
+	OPTION_CACHE,
+	OPTION_NOTIFY_FD,
 	OPTION_NO_IO_URING,
+	OPTION_QUIET,
 	OPTION_VERBOSE,
-	OPTION_HELP,
-	OPTION_VERSION,
 };
 
 static const struct option long_options[] = {
@@ -105,77 +110,102 @@ static const struct option long_options[] = {
 	{"read-only", no_argument, NULL, OPTION_READ_ONLY},
 	{"guest-uid", required_argument, NULL, OPTION_GUEST_UID},
 	{"guest-gid", required_argument, NULL, OPTION_GUEST_GID},
+	{"hide", required_argument, NULL, OPTION_HIDE},
+	{"show", required_argument, NULL, OPTION_SHOW},
+	{"protect", required_argument, NULL, OPTION_PROTECT},
+	{"unprotect", required_argument, NULL, OPTION_UNPROTECT},
+	{"no-default-rules", no_argument, NULL, OPTION_NO_DEFAULT_RULES},
+	{"cache", required_argument, NULL, OPTION_CACHE},
+	{"notify-fd", required_argument, NULL, OPTION_NOTIFY_FD},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
+	{"quiet", no_argument, NULL, OPTION_QUIET},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{"version", no_argument, NULL, OPTION_VERSION},
 	{NULL, 0, NULL, 0},
 };
 
-/* Applies one option. 1: go on, 0: all is done, or -errno. */
-static int options_apply(struct fs_options *options, int option)
+static int options_apply(void *context, int option, char *value)
 {
-	int error = 0;
+	struct fs_options *options = context;
 
 	switch (option) {
 	case OPTION_FD:
-		error = options_parse_fd("--fd", optarg, &options->socket_fd);
-		break;
+		return option_parse_fd("--fd", value, &options->socket_fd);
 	case OPTION_SOCKET:
-		options->socket_path = optarg;
-		break;
+		options->socket_path = value;
+		return 0;
 	case OPTION_ROOT_FD:
-		error = options_parse_fd("--root-fd", optarg, &options->root_fd);
-		break;
+		return option_parse_fd("--root-fd", value, &options->root_fd);
 	case OPTION_ROOT:
-		error = options_open_root(optarg, &options->root_fd);
-		break;
+		return options_open_root(value, &options->root_fd);
 	case OPTION_READ_ONLY:
 		options->read_only = true;
-		break;
+		return 0;
 	case OPTION_GUEST_UID:
-		error = options_parse_id("--guest-uid", optarg, &options->guest_uid);
-		break;
+		return options_parse_id("--guest-uid", value, &options->guest_uid);
 	case OPTION_GUEST_GID:
-		error = options_parse_id("--guest-gid", optarg, &options->guest_gid);
-		break;
+		return options_parse_id("--guest-gid", value, &options->guest_gid);
+	case OPTION_HIDE:
+		return policy_add_option(options->policy, POLICY_HIDE, "--hide", value);
+	case OPTION_SHOW:
+		return policy_add_option(options->policy, POLICY_SHOW, "--show", value);
+	case OPTION_PROTECT:
+		return policy_add_option(options->policy, POLICY_PROTECT, "--protect", value);
+	case OPTION_UNPROTECT:
+		return policy_add_option(options->policy, POLICY_UNPROTECT, "--unprotect", value);
+	case OPTION_NO_DEFAULT_RULES:
+		options->no_default_rules = true;
+		return 0;
+	case OPTION_CACHE:
+		return options_parse_cache(value, &options->cache);
+	case OPTION_NOTIFY_FD:
+		return option_parse_fd("--notify-fd", value, &options->notify_fd);
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;
-		break;
-	case OPTION_VERBOSE:
-		options->verbose = true;
-		break;
-	case OPTION_HELP:
-		fputs(usage, stdout);
 		return 0;
-	case OPTION_VERSION:
-		puts("mvagent-fs " MVAGENT_VERSION);
+	case OPTION_QUIET:
+		options->quiet = true;
 		return 0;
 	default:
-		return -EINVAL; /* getopt_long has printed why */
+		options->verbose = true;
+		return 0;
 	}
-	return error ? error : 1;
 }
+
+static const struct option_set option_set = {
+	.usage = usage,
+	.version = "mvagent-fs " MVAGENT_VERSION,
+	.help = "mvagent-fs --help",
+	.letters = "+:",
+	.options = long_options,
+	.apply = options_apply,
+};
 
 int fs_options_parse(struct fs_options *options, int argc, char **argv)
 {
-	int option;
+	int result;
 
 	*options = (struct fs_options){
 		.socket_fd = -1,
 		.root_fd = -1,
+		.notify_fd = -1,
 		.guest_uid = geteuid(),
 		.guest_gid = getegid(),
+		.policy = policy_create(),
 	};
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		int result = options_apply(options, option);
-
-		if (result <= 0)
-			return result;
+	if (!options->policy)
+		return log_errno(-ENOMEM, "no memory for the rules");
+	result = option_set_parse(&option_set, argc, argv, options);
+	if (result > 0)
+		result = options_check(options);
+	if (result > 0 && !options->no_default_rules && policy_add_defaults(options->policy)) {
+		log_error("there are too many patterns to keep the built-in ones as well");
+		result = -E2BIG;
 	}
-	if (optind < argc) {
-		log_error("unexpected argument '%s' (see --help)", argv[optind]);
-		return -EINVAL;
+	if (result <= 0) {
+		policy_destroy(options->policy);
+		options->policy = NULL;
 	}
-	return options_check(options);
+	return result;
 }

@@ -6,6 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vmm/fs/coherence.h"
+
+struct policy;
+
 struct fs_options {
 	int socket_fd;           /* --fd, or -1 */
 	const char *socket_path; /* --socket, or NULL */
@@ -13,6 +17,11 @@ struct fs_options {
 	bool read_only;
 	uint32_t guest_uid;
 	uint32_t guest_gid;
+	struct policy *policy; /* the server takes it over */
+	bool no_default_rules;
+	enum fs_cache cache;
+	int notify_fd; /* or -1; the server takes it over */
+	bool quiet;
 	bool no_io_uring;
 	bool verbose;
 };

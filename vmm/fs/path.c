@@ -98,7 +98,7 @@ static int path_revive(struct inode_table *table, struct inode *inode, int direc
 	}
 	error = path_status(fd, &status);
 	identity = inode_identity_of(&status);
-	if (error || !inode_same_identity(&identity, &inode->identity)) {
+	if (error || !inode_same_file(&identity, &inode->identity)) {
 		fd_close(&fd);
 		inode_return_fd(table);
 		return -ESTALE;

@@ -12,6 +12,7 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/fs/operation.h"
+#include "vmm/fs/watch.h"
 
 /* How many descriptors there may be for the guest. */
 static unsigned int server_fd_limit(unsigned int wanted)
@@ -27,6 +28,11 @@ static unsigned int server_fd_limit(unsigned int wanted)
 	if (wanted >= LIMIT_FS_FD_MINIMUM && wanted < available)
 		return wanted;
 	return (unsigned int)available;
+}
+
+static void server_forget_inode(void *context, struct inode *inode)
+{
+	coherence_forget(context, inode);
 }
 
 /* Opens the root once more, O_PATH, and makes it node 1. */
@@ -54,7 +60,12 @@ static int server_open_root(struct fs_server *server, const struct fs_config *co
 	server->root_fd = root_fd;
 	error = inode_table_create(&server->inodes, root_fd, &identity,
 				   server_fd_limit(config->fd_limit));
-	return error ? log_errno(error, "no memory for the file server") : 0;
+	if (error)
+		return log_errno(error, "no memory for the file server");
+	server->inodes.removing = server_forget_inode;
+	server->inodes.context = server;
+	inode_find(&server->inodes, FUSE_ROOT_ID)->policy.state = policy_root_state();
+	return 0;
 }
 
 int fs_server_create(struct fs_server **result, const struct fs_config *config)
@@ -62,9 +73,18 @@ int fs_server_create(struct fs_server **result, const struct fs_config *config)
 	struct fs_server *server = calloc(1, sizeof(*server));
 	int error;
 
-	if (!server)
+	if (!server) {
+		policy_destroy(config->policy);
 		return log_errno(-ENOMEM, "no memory for the file server");
+	}
+	server->proc_fd = -1;
 	server->read_only = config->read_only;
+	guard_create(&server->guard, config->policy ? config->policy : policy_create());
+	if (!server->guard.policy) {
+		free(server);
+		return log_errno(-ENOMEM, "no memory for the file server");
+	}
+	server->coherence.notify_fd = -1;
 	handle_table_create(&server->handles);
 	server->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (server->proc_fd < 0 || fchdir(server->proc_fd)) {
@@ -74,10 +94,23 @@ int fs_server_create(struct fs_server **result, const struct fs_config *config)
 	error = server_open_root(server, config);
 	if (error)
 		goto out;
+	error = coherence_create(&server->coherence, config->cache, config->notify_fd,
+				 config->root_fd);
+	if (error) {
+		log_errno(error, "cannot prepare notes to the guest");
+		goto out;
+	}
 	error = attr_owner_create(&server->owner, config->guest_uid, config->guest_gid);
 	if (error) {
 		log_errno(error, "cannot read this process's groups");
 		goto out;
+	}
+	if (config->scan) {
+		error = scan_start(&server->scan, server->root_fd, server->guard.policy);
+		if (error) {
+			log_errno(error, "cannot look for hidden files");
+			goto out;
+		}
 	}
 	umask(0);
 	*result = server;
@@ -87,11 +120,23 @@ out:
 	return error;
 }
 
+int fs_server_finish_scan(struct fs_server *server)
+{
+	struct scan *scan = server->scan;
+
+	server->scan = NULL;
+	return scan ? scan_finish(scan, &server->guard.hidden_links) : 0;
+}
+
 void fs_server_destroy(struct fs_server *server)
 {
+	fs_server_finish_scan(server);
 	attr_owner_destroy(&server->owner);
+	identity_set_destroy(&server->own_links);
+	guard_destroy(&server->guard);
 	handle_table_destroy(&server->handles);
 	inode_table_destroy(&server->inodes);
+	coherence_destroy(&server->coherence);
 	fd_close(&server->proc_fd);
 	free(server);
 }
@@ -120,6 +165,16 @@ uint32_t fs_server_serve(struct fs_server *server, const struct descriptor_chain
 	return fs_operation_replies(request.header.opcode) ? wire_finish(&request, result) : 0;
 }
 
+int fs_server_watch_fd(const struct fs_server *server)
+{
+	return server->coherence.watch ? watch_fd(server->coherence.watch) : -1;
+}
+
+void fs_server_serve_host(struct fs_server *server)
+{
+	coherence_serve(server);
+}
+
 const struct fs_counters *fs_server_counters(const struct fs_server *server)
 {
 	return &server->counters;
@@ -145,6 +200,7 @@ void fs_server_report(const struct fs_server *server)
 		if (count)
 			log_info("requests: %s %" PRIu64, fs_operation_name(opcode), count);
 	}
+	log_info("notes of the host's changes to the guest: %" PRIu64, server->coherence.notes);
 	log_info("requests in all: %" PRIu64 ", answered with an error: %" PRIu64
 		 ", not well-formed: %" PRIu64,
 		 total, server->counters.errors, server->counters.invalid);

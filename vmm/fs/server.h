@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vmm/fs/coherence.h"
 #include "vmm/fs/wire.h"
 
 struct fs_server;
@@ -20,6 +21,11 @@ struct fs_config {
 	uint32_t guest_uid; /* who owns the user's files, as the guest sees it */
 	uint32_t guest_gid;
 	unsigned int fd_limit; /* open at once for the guest; 0: what RLIMIT_NOFILE allows */
+	bool scan;             /* look for hidden files, and say what was found */
+	enum fs_cache cache;
+	int notify_fd; /* to the guest's init (vmm/wire/notify.h), or -1; taken over on success */
+	/* Hidden and protected names (NULL: none); taken over, also on failure. */
+	struct policy *policy;
 };
 
 /* Makes a server. The process's working directory becomes /proc/self/fd, because calls on extended
@@ -30,6 +36,11 @@ void fs_server_destroy(struct fs_server *server);
 
 /* Serves one request; returns how many bytes of the chain's writable part were written. */
 uint32_t fs_server_serve(struct fs_server *server, const struct descriptor_chain *chain);
+
+/* For the loop: a descriptor that is readable when the host has changed something (-1: none), and
+ * what is to be called then, or when the notify descriptor is readable or writable. */
+int fs_server_watch_fd(const struct fs_server *server);
+void fs_server_serve_host(struct fs_server *server);
 
 /* Counts, for budgets and tests. */
 struct fs_counters {

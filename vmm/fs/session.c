@@ -8,6 +8,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
+#include "vmm/base/log.h"
 #include "vmm/fs/operation.h"
 
 /* The oldest minor version whose structures are those used here (MAX_PAGES came with it). */
@@ -30,6 +31,14 @@
 	 FUSE_AUTO_INVAL_DATA | FUSE_HANDLE_KILLPRIV_V2 | FUSE_ASYNC_DIO | FUSE_CACHE_SYMLINKS | \
 	 FUSE_INIT_EXT)
 
+static uint32_t session_flags(const struct fs_server *server)
+{
+	/* The host does not look while the run lasts, so it need not see writes at once. */
+	if (server->coherence.cache == FS_CACHE_EXCLUSIVE)
+		return SESSION_FLAGS | FUSE_WRITEBACK_CACHE;
+	return SESSION_FLAGS;
+}
+
 int fs_init(struct fs_server *server, const struct wire_request *request)
 {
 	/* The flags end the structure of 7.28; flags2 came with 7.36. */
@@ -41,6 +50,10 @@ int fs_init(struct fs_server *server, const struct wire_request *request)
 	if (reader.left < basic_size)
 		return -EINVAL;
 	wire_take(&reader, &in, bytes_minimum(reader.left, sizeof(in)));
+	if (fs_server_finish_scan(server)) {
+		log_error("the share could not be looked through for all names of hidden files");
+		return -ENFILE;
+	}
 	fs_server_reset(server);
 
 	out.minor = FUSE_KERNEL_MINOR_VERSION;
@@ -52,7 +65,9 @@ int fs_init(struct fs_server *server, const struct wire_request *request)
 	if (in.minor < out.minor)
 		out.minor = in.minor;
 
-	out.flags = in.flags & SESSION_FLAGS;
+	out.flags = in.flags & session_flags(server);
+	if (in.flags & out.flags & FUSE_INIT_EXT && server->coherence.cache == FS_CACHE_NONE)
+		out.flags2 = in.flags2 & (uint32_t)(FUSE_DIRECT_IO_ALLOW_MMAP >> 32);
 	out.max_readahead = in.max_readahead;
 	out.max_background = SESSION_MAX_BACKGROUND;
 	out.congestion_threshold = SESSION_MAX_BACKGROUND * 3 / 4;

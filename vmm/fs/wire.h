@@ -17,6 +17,10 @@
 
 /* What 7.39 added; the structures are fixed for ever, the headers of older distributions lack them.
  */
+#ifndef FUSE_DIRECT_IO_ALLOW_MMAP /* 7.39: mappings of files that are not cached */
+#define FUSE_DIRECT_IO_ALLOW_MMAP (1ULL << 36)
+#endif
+
 #if FUSE_KERNEL_MINOR_VERSION < 39
 #define FUSE_STATX 52
 

@@ -43,6 +43,15 @@ static int xattr_path(struct fs_server *server, uint64_t node_id, int absent,
 	return 0;
 }
 
+static int xattr_path_to_change(struct fs_server *server, uint64_t node_id, int absent,
+				struct path_number *path)
+{
+	struct inode *inode = inode_find(&server->inodes, node_id);
+	int error = inode ? fs_prepare_change(server, inode) : -ESTALE;
+
+	return error ? error : xattr_path(server, node_id, absent, path);
+}
+
 /* Answers with @size bytes of scratch, or with the size alone when the guest asked for 0 bytes. */
 static int xattr_reply(struct fs_server *server, const struct wire_request *request,
 		       uint32_t wanted, size_t size)
@@ -93,7 +102,7 @@ int fs_setxattr(struct fs_server *server, const struct wire_request *request)
 		return -E2BIG;
 	error = xattr_check_name(name);
 	if (!error)
-		error = xattr_path(server, request->header.nodeid, -EPERM, &path);
+		error = xattr_path_to_change(server, request->header.nodeid, -EPERM, &path);
 	if (error)
 		return error;
 	return setxattr(path.text, name, reader.at, in.size, (int)in.flags) ? -errno : 0;
@@ -151,7 +160,7 @@ int fs_removexattr(struct fs_server *server, const struct wire_request *request)
 		return -EINVAL;
 	error = xattr_check_name(name);
 	if (!error)
-		error = xattr_path(server, request->header.nodeid, -ENODATA, &path);
+		error = xattr_path_to_change(server, request->header.nodeid, -ENODATA, &path);
 	if (error)
 		return error;
 	return removexattr(path.text, name) ? -errno : 0;

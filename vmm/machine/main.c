@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "vmm/base/bytes.h"
+#include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/loop/loop.h"
@@ -243,10 +243,8 @@ static int machine_create(struct machine *machine)
 static int machine_start(struct machine *machine)
 {
 	struct monitor_packet packet = {.type = MONITOR_RUNNING};
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	packet.value = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+	packet.value = clock_monotonic_ns();
 	machine_send(machine, &packet);
 	for (unsigned int i = 0; i < machine->vcpu_count; i++) {
 		int error = vcpu_start(&machine->vcpus[i]);

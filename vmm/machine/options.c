@@ -2,13 +2,10 @@
 #include "vmm/machine/options.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/base/option.h"
 #include "vmm/base/version.h"
 
 static const char usage[] =
@@ -28,40 +25,39 @@ static const char usage[] =
 	"  --no-io-uring         use epoll\n"
 	"  --verbose             print what happens\n";
 
-static int options_parse_number(const char *text, uint64_t minimum, uint64_t maximum,
-				uint64_t *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || *number < minimum || *number > maximum)
-		return -EINVAL;
-	return 0;
-}
-
 /* NAME:FD, split in place. */
-static int options_split_fd(char *text, int *fd)
+static int options_split_fd(const char *option, char *text, int *fd)
 {
 	char *colon = strrchr(text, ':');
 
-	if (!colon)
+	if (!colon) {
+		log_error("%s needs a name and a descriptor, NAME:N, not '%s'", option, text);
 		return -EINVAL;
+	}
 	*colon = '\0';
-	*fd = fd_parse(colon + 1);
-	return *fd < 0 ? *fd : 0;
+	*fd = -1;
+	return option_parse_fd(option, colon + 1, fd);
 }
 
 static int options_add_share(struct options *options, char *text)
 {
 	struct options_share *share = &options->shares[options->share_count];
 	size_t length;
+	int error;
 
-	if (options->share_count == LIMIT_SHARES || options_split_fd(text, &share->fd) < 0)
-		return -EINVAL;
+	if (options->share_count == LIMIT_SHARES) {
+		log_error("--share: there can be %d at most", LIMIT_SHARES);
+		return -E2BIG;
+	}
+	error = options_split_fd("--share", text, &share->fd);
+	if (error)
+		return error;
 	length = strlen(text);
-	if (length == 0 || length > sizeof(share->tag))
+	if (length == 0 || length > sizeof(share->tag)) {
+		log_error("--share needs a tag of 1 to %zu bytes, not '%s'", sizeof(share->tag),
+			  text);
 		return -EINVAL;
+	}
 	memcpy(share->tag, text, length);
 	options->share_count++;
 	return 0;
@@ -71,19 +67,39 @@ static int options_add_port(struct options *options, char *text)
 {
 	struct options_port *port = &options->ports[options->port_count];
 	uint64_t number;
+	int error;
 
-	if (options->port_count == LIMIT_VSOCK_PORTS || options_split_fd(text, &port->fd) < 0 ||
-	    options_parse_number(text, 1, UINT32_MAX - 1, &number) < 0)
-		return -EINVAL;
+	if (options->port_count == LIMIT_VSOCK_PORTS) {
+		log_error("--port: there can be %d at most", LIMIT_VSOCK_PORTS);
+		return -E2BIG;
+	}
+	error = options_split_fd("--port", text, &port->fd);
+	error = error ? error : option_parse_number("--port", text, 1, UINT32_MAX - 1, &number);
+	if (error)
+		return error;
 	port->port = (uint32_t)number;
 	options->port_count++;
 	return 0;
 }
 
-enum option_value {
-	OPTION_HELP = 'h',
-	OPTION_VERSION = 'V',
-	OPTION_MONITOR = 256,
+static int options_set_memory(struct options *options, const char *text)
+{
+	return option_parse_number("--memory", text, LIMIT_MEMORY_MIN_MIB, 1ULL << 24,
+				   &options->memory_mib);
+}
+
+static int options_set_cpus(struct options *options, const char *text)
+{
+	uint64_t number;
+	int error = option_parse_number("--cpus", text, 1, LIMIT_VCPUS, &number);
+
+	if (!error)
+		options->vcpu_count = (unsigned int)number;
+	return error;
+}
+
+enum {
+	OPTION_MONITOR = OPTION_FIRST,
 	OPTION_KVM,
 	OPTION_KERNEL,
 	OPTION_INITRD,
@@ -117,57 +133,52 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* Returns 0 or a negative errno for a value that cannot be. */
-static int options_set(struct options *options, int option, char *value)
+static int options_apply(void *context, int option, char *value)
 {
-	uint64_t number = 0;
-	int error = 0;
+	struct options *options = context;
 
 	switch (option) {
 	case OPTION_MONITOR:
-		error = options->monitor_fd = fd_parse(value);
-		break;
+		return option_parse_fd("--monitor-fd", value, &options->monitor_fd);
 	case OPTION_KVM:
-		error = options->kvm_fd = fd_parse(value);
-		break;
+		return option_parse_fd("--kvm-fd", value, &options->kvm_fd);
 	case OPTION_KERNEL:
-		error = options->kernel_fd = fd_parse(value);
-		break;
+		return option_parse_fd("--kernel-fd", value, &options->kernel_fd);
 	case OPTION_INITRD:
-		error = options->initrd_fd = fd_parse(value);
-		break;
+		return option_parse_fd("--initrd-fd", value, &options->initrd_fd);
 	case OPTION_BLK:
-		error = options->blk_fd = fd_parse(value);
-		break;
+		return option_parse_fd("--blk-fd", value, &options->blk_fd);
 	case OPTION_COMMAND_LINE:
 		options->command_line = value;
-		break;
+		return 0;
 	case OPTION_MEMORY:
-		error = options_parse_number(value, LIMIT_MEMORY_MIN_MIB, 1ULL << 24, &number);
-		options->memory_mib = number;
-		break;
+		return options_set_memory(options, value);
 	case OPTION_CPUS:
-		error = options_parse_number(value, 1, LIMIT_VCPUS, &number);
-		options->vcpu_count = (unsigned int)number;
-		break;
+		return options_set_cpus(options, value);
 	case OPTION_SHARE:
-		error = options_add_share(options, value);
-		break;
+		return options_add_share(options, value);
 	case OPTION_PORT:
-		error = options_add_port(options, value);
-		break;
+		return options_add_port(options, value);
 	case OPTION_TRAP:
 		options->trap_registers = true;
-		break;
+		return 0;
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;
-		break;
+		return 0;
 	default:
 		options->verbose = true;
-		break;
+		return 0;
 	}
-	return error < 0 ? error : 0;
 }
+
+static const struct option_set option_set = {
+	.usage = usage,
+	.version = "mvagent-vmm " MVAGENT_VERSION,
+	.help = "mvagent-vmm --help",
+	.letters = "+:hV",
+	.options = long_options,
+	.apply = options_apply,
+};
 
 static const char *options_missing(const struct options *options)
 {
@@ -185,7 +196,7 @@ static const char *options_missing(const struct options *options)
 enum options_result options_parse(struct options *options, int argc, char **argv)
 {
 	const char *missing;
-	int option, index;
+	int result;
 
 	*options = (struct options){.monitor_fd = -1,
 				    .kvm_fd = -1,
@@ -195,27 +206,9 @@ enum options_result options_parse(struct options *options, int argc, char **argv
 				    .memory_mib = 512,
 				    .vcpu_count = 1,
 				    .command_line = ""};
-	while ((option = getopt_long(argc, argv, "hV", long_options, &index)) != -1) {
-		if (option == OPTION_HELP) {
-			fputs(usage, stdout);
-			return OPTIONS_DONE;
-		}
-		if (option == OPTION_VERSION) {
-			puts("mvagent-vmm " MVAGENT_VERSION);
-			return OPTIONS_DONE;
-		}
-		if (option == '?')
-			return OPTIONS_ERROR;
-		if (options_set(options, option, optarg) < 0) {
-			log_error("--%s does not take the value '%s'; see --help",
-				  long_options[index].name, optarg);
-			return OPTIONS_ERROR;
-		}
-	}
-	if (optind != argc) {
-		log_error("unexpected argument '%s'; see --help", argv[optind]);
-		return OPTIONS_ERROR;
-	}
+	result = option_set_parse(&option_set, argc, argv, options);
+	if (result <= 0)
+		return result < 0 ? OPTIONS_ERROR : OPTIONS_DONE;
 	missing = options_missing(options);
 	if (missing) {
 		log_error("%s is needed; this program is started by mvagent", missing);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "vmm/base/bytes.h"
+#include "vmm/base/iovec.h"
 #include "vmm/base/limits.h"
 #include "vmm/base/log.h"
 
@@ -99,15 +100,7 @@ static void complain(struct blk *blk, int error)
 static void advance(struct blk_request *request, size_t count)
 {
 	request->offset += (off_t)count;
-	while (request->vector_count && count >= request->vector->iov_len) {
-		count -= request->vector->iov_len;
-		request->vector++;
-		request->vector_count--;
-	}
-	if (request->vector_count) {
-		request->vector->iov_base = (uint8_t *)request->vector->iov_base + count;
-		request->vector->iov_len -= count;
-	}
+	request->vector_count = iovec_advance(&request->vector, request->vector_count, count);
 }
 
 /* Gives the request back to the guest. The used length says that the whole writable part was

@@ -3,11 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
-#include <stdio.h>
 
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/base/option.h"
 #include "vmm/base/version.h"
 
 static const char usage[] =
@@ -25,14 +24,12 @@ static const char usage[] =
 	"  --help, --version\n";
 
 enum {
-	OPTION_FD = 1,
+	OPTION_FD = OPTION_FIRST,
 	OPTION_SOCKET,
 	OPTION_IMAGE_FD,
 	OPTION_IMAGE,
 	OPTION_NO_IO_URING,
 	OPTION_VERBOSE,
-	OPTION_HELP,
-	OPTION_VERSION,
 };
 
 static const struct option long_options[] = {
@@ -47,19 +44,6 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static int parse_fd(const char *option, const char *text, int *fd)
-{
-	int result = fd_parse(text);
-
-	if (result < 0) {
-		log_error("%s needs the number of an open descriptor, not '%s'", option, text);
-		return result;
-	}
-	fd_close(fd);
-	*fd = result;
-	return 0;
-}
-
 static int open_image(const char *path, int *fd)
 {
 	/* Not blocking: the path may turn out to be a FIFO. */
@@ -72,41 +56,37 @@ static int open_image(const char *path, int *fd)
 	return 0;
 }
 
-/* Applies one option. 1: go on, 0: all is done, or -errno. */
-static int apply(struct blk_options *options, int option)
+static int apply(void *context, int option, char *value)
 {
-	int error = 0;
+	struct blk_options *options = context;
 
 	switch (option) {
 	case OPTION_FD:
-		error = parse_fd("--fd", optarg, &options->socket_fd);
-		break;
+		return option_parse_fd("--fd", value, &options->socket_fd);
 	case OPTION_SOCKET:
-		options->socket_path = optarg;
-		break;
+		options->socket_path = value;
+		return 0;
 	case OPTION_IMAGE_FD:
-		error = parse_fd("--image-fd", optarg, &options->image_fd);
-		break;
+		return option_parse_fd("--image-fd", value, &options->image_fd);
 	case OPTION_IMAGE:
-		error = open_image(optarg, &options->image_fd);
-		break;
+		return open_image(value, &options->image_fd);
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;
-		break;
-	case OPTION_VERBOSE:
-		options->verbose = true;
-		break;
-	case OPTION_HELP:
-		fputs(usage, stdout);
-		return 0;
-	case OPTION_VERSION:
-		puts("mvagent-blk " MVAGENT_VERSION);
 		return 0;
 	default:
-		return -EINVAL; /* getopt_long has printed why */
+		options->verbose = true;
+		return 0;
 	}
-	return error ? error : 1;
 }
+
+static const struct option_set option_set = {
+	.usage = usage,
+	.version = "mvagent-blk " MVAGENT_VERSION,
+	.help = "mvagent-blk --help",
+	.letters = "+:",
+	.options = long_options,
+	.apply = apply,
+};
 
 static int check(const struct blk_options *options)
 {
@@ -123,18 +103,9 @@ static int check(const struct blk_options *options)
 
 int blk_options_parse(struct blk_options *options, int argc, char **argv)
 {
-	int option;
+	int result;
 
 	*options = (struct blk_options){.socket_fd = -1, .image_fd = -1};
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		int result = apply(options, option);
-
-		if (result <= 0)
-			return result;
-	}
-	if (optind < argc) {
-		log_error("unexpected argument '%s' (see --help)", argv[optind]);
-		return -EINVAL;
-	}
-	return check(options);
+	result = option_set_parse(&option_set, argc, argv, options);
+	return result > 0 ? check(options) : result;
 }

@@ -8,6 +8,7 @@
  *   stdin     host to guest bytes (also what is typed, when there is a terminal)
  *   stdout    guest to host bytes (all output, when there is a terminal)
  *   stderr    guest to host bytes; not connected when there is a terminal
+ *   notify    one a share, when the guest's kernel can use it: vmm/wire/notify.h
  * End of file is a half-close of the stream; a reader that left is a closed stream.
  *
  * Order on control:
@@ -33,6 +34,7 @@ enum session_port {
 	SESSION_PORT_STDIN = 1025,
 	SESSION_PORT_STDOUT = 1026,
 	SESSION_PORT_STDERR = 1027,
+	SESSION_PORT_NOTIFY = 1040, /* of the first share in START; the others follow in order */
 };
 
 enum session_type {

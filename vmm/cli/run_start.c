@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/run_start.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+
+/*
+ * loglevel=1: a good boot prints nothing, a panic is printed whatever the level. panic=-1: reset at
+ * once. reboot=k: by the keyboard controller, one port write. earlyprintk: the machine's write-only
+ * console.
+ */
+#define COMMAND_LINE_BASE "panic=-1 reboot=k earlyprintk=serial,keep tsc=reliable swiotlb=noforce"
+
+void run_sockets_init(struct run_sockets *sockets)
+{
+	memset(sockets, -1, sizeof(*sockets));
+}
+
+int run_sockets_create(struct run_sockets *sockets, unsigned int share_count)
+{
+	int error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->monitor);
+
+	error = error ? error : fd_create_socket_pair(SOCK_STREAM, sockets->control);
+	error = error ? error : fd_create_socket_pair(SOCK_STREAM, sockets->blk);
+	for (unsigned int i = 0; !error && i < STREAM_COUNT; i++)
+		error = fd_create_socket_pair(SOCK_STREAM, sockets->streams[i]);
+	for (unsigned int i = 0; !error && i < share_count; i++)
+		error = fd_create_socket_pair(SOCK_STREAM, sockets->fs[i]);
+	for (unsigned int i = 0; !error && i < share_count; i++)
+		error = fd_create_socket_pair(SOCK_STREAM, sockets->notify[i]);
+	return error ? log_errno(error, "cannot make the sockets between mvagent's processes") : 0;
+}
+
+void run_sockets_close_children_ends(struct run_sockets *sockets)
+{
+	fd_close(&sockets->monitor[1]);
+	fd_close(&sockets->control[1]);
+	fd_close(&sockets->blk[0]);
+	fd_close(&sockets->blk[1]);
+	for (unsigned int i = 0; i < STREAM_COUNT; i++)
+		fd_close(&sockets->streams[i][1]);
+	for (unsigned int i = 0; i < LIMIT_SHARES; i++) {
+		fd_close(&sockets->fs[i][0]);
+		fd_close(&sockets->fs[i][1]);
+		fd_close(&sockets->notify[i][0]);
+		fd_close(&sockets->notify[i][1]);
+	}
+}
+
+/* The machine's process gets its end of everything. */
+static int start_vmm(const struct run_parts *parts, struct process *process)
+{
+	static const unsigned int ports[STREAM_COUNT] = {SESSION_PORT_STDIN, SESSION_PORT_STDOUT,
+							 SESSION_PORT_STDERR};
+	const struct run_options *options = parts->options;
+	struct process_plan plan;
+	char path[PATH_MAX], prefix[64];
+
+	if (installation_program(parts->installation, "mvagent-vmm", path) < 0)
+		return -ENAMETOOLONG;
+	process_plan_init(&plan, "mvagent-vmm", path);
+	process_plan_add(&plan, "--memory");
+	process_plan_add(&plan, "%llu", (unsigned long long)options->memory_mib);
+	process_plan_add(&plan, "--cpus");
+	process_plan_add(&plan, "%u", options->cpus);
+	process_plan_add(&plan, "--command-line");
+	process_plan_add(&plan, "%s %s", options->debug_console ? "loglevel=7" : "loglevel=1",
+			 COMMAND_LINE_BASE);
+	process_plan_add_fd(&plan, "--monitor-fd", "", parts->sockets->monitor[1]);
+	process_plan_add_fd(&plan, "--kvm-fd", "", parts->inputs->kvm_fd);
+	process_plan_add_fd(&plan, "--kernel-fd", "", parts->inputs->kernel_fd);
+	process_plan_add_fd(&plan, "--initrd-fd", "", parts->inputs->initrd_fd);
+	process_plan_add_fd(&plan, "--blk-fd", "", parts->sockets->blk[0]);
+	for (unsigned int i = 0; i < parts->shares->count; i++) {
+		snprintf(prefix, sizeof(prefix), "%s:", parts->shares->directories[i].tag);
+		process_plan_add_fd(&plan, "--share", prefix, parts->sockets->fs[i][0]);
+	}
+	snprintf(prefix, sizeof(prefix), "%d:", SESSION_PORT_CONTROL);
+	process_plan_add_fd(&plan, "--port", prefix, parts->sockets->control[1]);
+	for (unsigned int i = 0; i < STREAM_COUNT; i++) {
+		snprintf(prefix, sizeof(prefix), "%u:", ports[i]);
+		process_plan_add_fd(&plan, "--port", prefix, parts->sockets->streams[i][1]);
+	}
+	for (unsigned int i = 0; i < parts->shares->count; i++) {
+		snprintf(prefix, sizeof(prefix), "%u:", SESSION_PORT_NOTIFY + i);
+		process_plan_add_fd(&plan, "--port", prefix, parts->sockets->notify[i][0]);
+	}
+	if (options->trap_registers)
+		process_plan_add(&plan, "--trap-registers");
+	if (options->no_io_uring)
+		process_plan_add(&plan, "--no-io-uring");
+	if (options->verbose)
+		process_plan_add(&plan, "--verbose");
+	return process_start(process, &plan);
+}
+
+static int start_blk(const struct run_parts *parts, struct process *process)
+{
+	struct process_plan plan;
+	char path[PATH_MAX];
+
+	if (installation_program(parts->installation, "mvagent-blk", path) < 0)
+		return -ENAMETOOLONG;
+	process_plan_init(&plan, "mvagent-blk", path);
+	process_plan_add_fd(&plan, "--fd", "", parts->sockets->blk[1]);
+	process_plan_add_fd(&plan, "--image-fd", "", parts->inputs->image_fd);
+	if (parts->options->no_io_uring)
+		process_plan_add(&plan, "--no-io-uring");
+	if (parts->options->verbose)
+		process_plan_add(&plan, "--verbose");
+	return process_start(process, &plan);
+}
+
+static int start_fs(const struct run_parts *parts, unsigned int index, struct process *process)
+{
+	const struct shared_directory *directory = &parts->shares->directories[index];
+	struct process_plan plan;
+	char path[PATH_MAX];
+
+	if (installation_program(parts->installation, "mvagent-fs", path) < 0)
+		return -ENAMETOOLONG;
+	process_plan_init(&plan, "mvagent-fs", path);
+	process_plan_add_fd(&plan, "--fd", "", parts->sockets->fs[index][1]);
+	process_plan_add_fd(&plan, "--root-fd", "", directory->directory_fd);
+	process_plan_add(&plan, "--guest-uid");
+	process_plan_add(&plan, "%u", parts->identity->agent_uid);
+	process_plan_add(&plan, "--guest-gid");
+	process_plan_add(&plan, "%u", parts->identity->agent_gid);
+	process_plan_add_fd(&plan, "--notify-fd", "", parts->sockets->notify[index][1]);
+	process_plan_add(&plan, "--cache");
+	process_plan_add(&plan, "%s", fs_cache_name(parts->options->cache));
+	for (unsigned int i = 0; i < parts->options->rule_count; i++) {
+		process_plan_add(&plan, "%s", parts->options->rules[i].option);
+		process_plan_add(&plan, "%s", parts->options->rules[i].pattern);
+	}
+	if (directory->read_only)
+		process_plan_add(&plan, "--read-only");
+	if (parts->options->quiet)
+		process_plan_add(&plan, "--quiet");
+	if (parts->options->no_io_uring)
+		process_plan_add(&plan, "--no-io-uring");
+	if (parts->options->verbose)
+		process_plan_add(&plan, "--verbose");
+	return process_start(process, &plan);
+}
+
+int run_start(const struct run_parts *parts, struct supervisor *supervisor)
+{
+	int error;
+
+	/* [0] is the machine: it is the one to be told to stop. */
+	error = start_vmm(parts, &supervisor->processes[0]);
+	if (error)
+		return error;
+	supervisor->process_count = 1;
+	error = start_blk(parts, &supervisor->processes[1]);
+	if (error)
+		return error;
+	supervisor->process_count = 2;
+	for (unsigned int i = 0; i < parts->shares->count; i++) {
+		error = start_fs(parts, i, &supervisor->processes[supervisor->process_count]);
+		if (error)
+			return error;
+		supervisor->process_count++;
+	}
+	return 0;
+}

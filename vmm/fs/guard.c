@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/fs/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vmm/base/log.h"
+#include "vmm/fs/operation.h"
+
+#define GUARD_PATH_BYTES 512
+
+void guard_create(struct guard *guard, struct policy *policy)
+{
+	*guard = (struct guard){.policy = policy};
+}
+
+void guard_destroy(struct guard *guard)
+{
+	policy_destroy(guard->policy);
+	identity_set_destroy(&guard->made);
+	identity_set_destroy(&guard->hidden_links);
+	*guard = (struct guard){0};
+}
+
+/* Writes the path of @name below the root before @end; returns where it begins. */
+static const char *guard_path(struct fs_server *server, const struct inode *directory,
+			      const char *name, char *start, char *end)
+{
+	char *at = end - 1;
+
+	*at = '\0';
+	while (name) {
+		size_t length = strlen(name);
+
+		if ((size_t)(at - start) < length + 5) {
+			at -= 4;
+			memcpy(at, ".../", 4);
+			break;
+		}
+		if (*at)
+			*--at = '/';
+		at -= length;
+		memcpy(at, name, length);
+		name = directory ? directory->name : NULL;
+		directory = directory ? inode_find(&server->inodes, directory->parent) : NULL;
+	}
+	return at;
+}
+
+/* Refuses, and says so the first time that the rule does. */
+static int guard_refuse(struct fs_server *server, const struct inode *directory, const char *name,
+			uint16_t rule, bool hidden)
+{
+	struct guard *guard = &server->guard;
+	char buffer[GUARD_PATH_BYTES];
+	const char *path;
+
+	guard->refusals++;
+	if (guard->told[rule / 64] >> (rule % 64) & 1)
+		return -EACCES;
+	guard->told[rule / 64] |= 1ULL << (rule % 64);
+	path = guard_path(server, directory, name, buffer, buffer + sizeof(buffer));
+	if (hidden)
+		log_warning("refused the guest a file named %s: that name is hidden by the rule "
+			    "'%s' (--show '%s' allows it)",
+			    path, policy_rule(guard->policy, rule), path);
+	else
+		log_warning("refused the guest a change of %s: it is protected by the rule '%s' "
+			    "(--unprotect '%s' allows it)",
+			    path, policy_rule(guard->policy, rule), path);
+	return -EACCES;
+}
+
+static void guard_examine(struct fs_server *server, const struct inode *directory, const char *name,
+			  struct policy_verdict *verdict)
+{
+	policy_examine(server->guard.policy, &directory->policy.state, name, verdict);
+}
+
+bool guard_hides(struct fs_server *server, const struct inode *directory, const char *name)
+{
+	struct policy_verdict verdict;
+
+	guard_examine(server, directory, name, &verdict);
+	return verdict.hidden;
+}
+
+static bool guard_was_made(const struct guard *guard, const struct statx *status)
+{
+	struct inode_identity identity = inode_identity_of(status);
+
+	return identity_set_has(&guard->made, &identity);
+}
+
+bool guard_hides_number(const struct fs_server *server, uint64_t device, uint64_t number)
+{
+	const struct inode_identity identity = {.device = device, .number = number};
+
+	return identity_set_has(&server->guard.hidden_links, &identity);
+}
+
+/* The verdict, with what the host's file itself decides: how old it is. */
+static void guard_judge(struct fs_server *server, const struct inode *directory, const char *name,
+			const struct statx *status, struct policy_verdict *verdict)
+{
+	bool is_directory = S_ISDIR(status->stx_mode);
+
+	guard_examine(server, directory, name, verdict);
+	if (verdict->protected_if_old && !is_directory && !guard_was_made(&server->guard, status))
+		verdict->protected = true;
+	if (is_directory && policy_state_has_begun(&verdict->state) &&
+	    guard_was_made(&server->guard, status))
+		memcpy(verdict->state.matched, verdict->matched_if_new,
+		       sizeof(verdict->state.matched));
+}
+
+int guard_enter(struct fs_server *server, const struct inode *directory, const char *name,
+		const struct statx *status, struct inode *inode)
+{
+	struct inode_identity identity;
+	struct policy_verdict verdict;
+
+	if (inode->id == FUSE_ROOT_ID)
+		return 0;
+	guard_judge(server, directory, name, status, &verdict);
+	identity = inode_identity_of(status);
+	if (verdict.hidden || guard_hides_number(server, identity.device, identity.number))
+		return -ENOENT;
+	inode->policy = (struct inode_policy){
+		.state = verdict.state,
+		.protected = verdict.protected,
+		.rule = verdict.rule,
+	};
+	return 0;
+}
+
+int guard_make(struct fs_server *server, const struct inode *directory, const char *name)
+{
+	struct policy_verdict verdict;
+
+	guard_examine(server, directory, name, &verdict);
+	if (!verdict.hidden && !verdict.protected)
+		return 0;
+	return guard_refuse(server, directory, name, verdict.rule, verdict.hidden);
+}
+
+/* The status of an entry, without opening it. False: there is none. */
+static bool guard_status(int directory_fd, const char *name, struct statx *status)
+{
+	return statx(directory_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, PATH_STATX_MASK,
+		     status) == 0;
+}
+
+void guard_note_made(struct fs_server *server, const struct inode *directory, int directory_fd,
+		     const char *name)
+{
+	struct policy_verdict verdict;
+	struct inode_identity identity;
+	struct statx status;
+
+	guard_examine(server, directory, name, &verdict);
+	if (!verdict.protected_if_old && !policy_state_has_begun(&verdict.state))
+		return;
+	if (!guard_status(directory_fd, name, &status))
+		return;
+	identity = inode_identity_of(&status);
+	/* When there are too many to remember, the rule holds for this one too. */
+	identity_set_add(&server->guard.made, &identity);
+}
+
+/* A directory that a pattern has been matched with in part: its name matters to what it holds. */
+static int guard_refuse_begun(struct fs_server *server, const struct inode *directory,
+			      const char *name, const struct policy_verdict *verdict)
+{
+	return guard_refuse(server, directory, name,
+			    policy_begun_rule(server->guard.policy, &verdict->state), false);
+}
+
+int guard_remove(struct fs_server *server, const struct inode *directory, int directory_fd,
+		 const char *name)
+{
+	struct policy_verdict verdict;
+	struct statx status;
+
+	guard_examine(server, directory, name, &verdict);
+	if (verdict.hidden)
+		return -ENOENT;
+	if ((verdict.protected_if_old || policy_state_has_begun(&verdict.state)) &&
+	    guard_status(directory_fd, name, &status)) {
+		guard_judge(server, directory, name, &status, &verdict);
+		/* Made anew, a directory would not be bound by what binds an old one. */
+		if (S_ISDIR(status.stx_mode) &&
+		    memcmp(verdict.state.matched, verdict.matched_if_new,
+			   sizeof(verdict.matched_if_new)) != 0)
+			return guard_refuse_begun(server, directory, name, &verdict);
+	}
+	return verdict.protected ? guard_refuse(server, directory, name, verdict.rule, false) : 0;
+}
+
+/* What a directory holds must not come under a rule, or leave one, with its name. */
+static int guard_move_directory(struct fs_server *server, const struct inode *directory,
+				const char *name, const struct statx *status,
+				const struct inode *new_directory, const char *new_name)
+{
+	struct policy_verdict from, to;
+
+	guard_judge(server, directory, name, status, &from);
+	guard_examine(server, new_directory, new_name, &to);
+	if (policy_state_has_begun(&from.state))
+		return guard_refuse_begun(server, directory, name, &from);
+	if (policy_state_has_begun(&to.state))
+		return guard_refuse_begun(server, new_directory, new_name, &to);
+	/* As from one file system to another: mv(1) then copies, file by file. */
+	if (from.state.shown_below != to.state.shown_below ||
+	    from.state.unprotected_below != to.state.unprotected_below)
+		return -EXDEV;
+	return 0;
+}
+
+int guard_move(struct fs_server *server, const struct inode *directory, int directory_fd,
+	       const char *name, const struct inode *new_directory, const char *new_name)
+{
+	int error = guard_remove(server, directory, directory_fd, name);
+	struct statx status;
+
+	error = error ? error : guard_make(server, new_directory, new_name);
+	if (error || !guard_status(directory_fd, name, &status) || !S_ISDIR(status.stx_mode))
+		return error;
+	return guard_move_directory(server, directory, name, &status, new_directory, new_name);
+}
+
+int guard_change(struct fs_server *server, const struct inode *inode)
+{
+	if (!inode->policy.protected)
+		return 0;
+	return guard_refuse(server, inode_find(&server->inodes, inode->parent),
+			    inode->name ? inode->name : "(a file)", inode->policy.rule, false);
+}

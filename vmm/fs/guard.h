@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The share's policy at each operation: asked before a name is made, removed or moved, and before a
+ * file is changed. A refusal is told to the user once for each rule; the guest gets the errno.
+ */
+#ifndef MVAGENT_FS_GUARD_H
+#define MVAGENT_FS_GUARD_H
+
+#include "vmm/fs/identity_set.h"
+#include "vmm/fs/policy.h"
+
+struct fs_server;
+
+struct guard {
+	struct policy *policy;
+	/* Old places do not bind what was made in this run: see policy.h. */
+	struct identity_set made;
+	/* Hidden files that have another name in the share (birth time and type left out). */
+	struct identity_set hidden_links;
+	uint64_t told[LIMIT_POLICY_RULES / 64]; /* rules whose refusal was told */
+	uint64_t refusals;
+};
+
+/* Takes @policy over. */
+void guard_create(struct guard *guard, struct policy *policy);
+void guard_destroy(struct guard *guard);
+
+/* Whether @name of @directory does not exist for the guest, as far as its name says. */
+bool guard_hides(struct fs_server *server, const struct inode *directory, const char *name);
+
+/* Whether the inode of that number is a hidden file, whatever this name of it is. */
+bool guard_hides_number(const struct fs_server *server, uint64_t device, uint64_t number);
+
+/* Gives @inode, found as @name of @directory, the place that the rules give it there. 0, or
+ * -ENOENT: it is a hidden file by another name. */
+int guard_enter(struct fs_server *server, const struct inode *directory, const char *name,
+		const struct statx *status, struct inode *inode);
+
+/* Before an entry of @type is made. 0 or -EACCES. */
+int guard_make(struct fs_server *server, const struct inode *directory, const char *name);
+
+/* After it was made, before it is looked up. */
+void guard_note_made(struct fs_server *server, const struct inode *directory, int directory_fd,
+		     const char *name);
+
+/* Before an entry is removed, or replaced by a rename if it is there. 0, -ENOENT or -EACCES. */
+int guard_remove(struct fs_server *server, const struct inode *directory, int directory_fd,
+		 const char *name);
+
+/* Before what is @name of @directory moves to @new_name of @new_directory. Where something may be
+ * there already, guard_remove is asked as well; for an exchange, this both ways. */
+int guard_move(struct fs_server *server, const struct inode *directory, int directory_fd,
+	       const char *name, const struct inode *new_directory, const char *new_name);
+
+/* Before the contents or the attributes of @inode change: 0 or -EACCES. */
+int guard_change(struct fs_server *server, const struct inode *inode);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of requests, checked, with the directories they are in. */
+#include <errno.h>
+
+#include "vmm/fs/operation.h"
+
+int fs_take_place(struct fs_server *server, struct wire_reader *reader, uint64_t node_id,
+		  struct fs_place *place)
+{
+	int error;
+
+	if (wire_take_string(reader, &place->name))
+		return -EINVAL;
+	error = path_check_name(place->name);
+	if (error)
+		return error;
+	place->fd = fs_node_fd(server, node_id, S_IFDIR, &place->directory);
+	return place->fd < 0 ? place->fd : 0;
+}
+
+int fs_settle_places(struct fs_server *server, struct fs_place *first, struct fs_place *second)
+{
+	first->fd = path_inode_fd(&server->inodes, first->directory);
+	if (first->fd < 0 || !second)
+		return first->fd < 0 ? first->fd : 0;
+	second->fd = path_inode_fd(&server->inodes, second->directory);
+	if (second->fd < 0)
+		return second->fd;
+	/* A share so deep, and so few descriptors, that the two cannot be open at once. */
+	return first->directory->fd < 0 ? -ENFILE : 0;
+}
+
+int fs_take_last_place(struct fs_server *server, struct wire_reader *reader, uint64_t node_id,
+		       struct fs_place *place)
+{
+	int error = fs_take_place(server, reader, node_id, place);
+
+	return !error && !wire_at_end(reader) ? -EINVAL : error;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/fs/policy.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vmm/fs/policy_rules.h"
+
+#define FOLDED_BYTES (LIMIT_FS_NAME_BYTES + 1)
+
+/* One name of a pattern. */
+struct component {
+	char *text;   /* folded */
+	char last;    /* what names must end with, or NUL: rules most names out at once */
+	bool literal; /* no wildcard in it */
+	bool any;     /* "**": any number of names, none included */
+	uint16_t bit; /* of the state: all components before this one have been matched. The first
+		       * component has none: where a pattern may begin is known without. */
+};
+
+struct rule {
+	enum policy_list list;
+	unsigned int flags;
+	bool anchored; /* begins at the share's root, else anywhere */
+	char *text;
+	unsigned int count;
+	struct component *components;
+};
+
+struct policy {
+	unsigned int rule_count;
+	unsigned int bit_count;
+	struct rule rules[LIMIT_POLICY_RULES];
+};
+
+/* A name in lower case. */
+struct folded_name {
+	char text[FOLDED_BYTES];
+	char last;
+};
+
+/*
+ * Two characters outside ASCII fold into it: U+017F (long s) and U+212A (Kelvin), and directories
+ * of ext4 and f2fs that ignore case treat them so.
+ */
+static struct folded_name policy_fold(const char *name, size_t size)
+{
+	struct folded_name folded = {.last = '\0'};
+	size_t length = 0;
+
+	for (size_t at = 0; at < size && length + 1 < FOLDED_BYTES;) {
+		const char *rest = name + at;
+
+		if (size - at >= 2 && memcmp(rest, "\xc5\xbf", 2) == 0) {
+			folded.last = 's';
+			at += 2;
+		} else if (size - at >= 3 && memcmp(rest, "\xe2\x84\xaa", 3) == 0) {
+			folded.last = 'k';
+			at += 3;
+		} else {
+			folded.last =
+				*rest >= 'A' && *rest <= 'Z' ? (char)(*rest - 'A' + 'a') : *rest;
+			at++;
+		}
+		folded.text[length++] = folded.last;
+	}
+	return folded;
+}
+
+static bool component_matches(const struct component *component, const struct folded_name *name)
+{
+	if (component->literal)
+		return strcmp(component->text, name->text) == 0;
+	if (component->last && component->last != name->last)
+		return false;
+	return fnmatch(component->text, name->text, 0) == 0;
+}
+
+static bool bits_have(const uint64_t *bits, unsigned int bit)
+{
+	return bits[bit / 64] >> (bit % 64) & 1;
+}
+
+static void bits_set(uint64_t *bits, unsigned int bit)
+{
+	bits[bit / 64] |= 1ULL << (bit % 64);
+}
+
+/* All components before number @index have been matched. "**" also matches nothing. */
+static void rule_reach(const struct rule *rule, unsigned int index, uint64_t *bits)
+{
+	bits_set(bits, rule->components[index].bit);
+	if (rule->components[index].any && index + 1 < rule->count)
+		bits_set(bits, rule->components[index + 1].bit);
+}
+
+/* Moves one rule on by one name; whether the name completes it. */
+static bool rule_step(const struct rule *rule, const struct policy_state *state,
+		      const struct folded_name *name, struct policy_verdict *verdict)
+{
+	uint64_t *next = verdict->state.matched, *next_if_new = verdict->matched_if_new;
+	bool lenient = rule->flags & RULE_OLD_PLACES;
+	bool complete = false;
+
+	for (unsigned int i = 0; i < rule->count; i++) {
+		const struct component *component = &rule->components[i];
+		bool begins = i == 0 && (!rule->anchored || state->root);
+
+		if (!begins && (i == 0 || !bits_have(state->matched, component->bit)))
+			continue;
+		if (component->any) {
+			complete |= i + 1 == rule->count;
+			if (i > 0)
+				rule_reach(rule, i, next);
+			if (i > 0 && !lenient)
+				rule_reach(rule, i, next_if_new);
+		} else if (component_matches(component, name)) {
+			if (i + 1 == rule->count) {
+				complete = true;
+				continue;
+			}
+			rule_reach(rule, i + 1, next);
+			if (component->literal || !lenient)
+				rule_reach(rule, i + 1, next_if_new);
+		}
+	}
+	return complete;
+}
+
+bool policy_state_has_begun(const struct policy_state *state)
+{
+	for (unsigned int i = 0; i < POLICY_STATE_WORDS; i++)
+		if (state->matched[i])
+			return true;
+	return false;
+}
+
+uint16_t policy_begun_rule(const struct policy *policy, const struct policy_state *state)
+{
+	for (uint16_t i = 0; i < policy->rule_count; i++) {
+		const struct rule *rule = &policy->rules[i];
+
+		for (unsigned int j = 1; j < rule->count; j++)
+			if (bits_have(state->matched, rule->components[j].bit))
+				return i;
+	}
+	return 0;
+}
+
+void policy_examine(const struct policy *policy, const struct policy_state *state, const char *name,
+		    struct policy_verdict *verdict)
+{
+	bool complete[POLICY_LIST_COUNT] = {false};
+	struct policy_state *next = &verdict->state;
+	const struct folded_name folded = policy_fold(name, strlen(name));
+	bool old_only = true;
+
+	*verdict = (struct policy_verdict){.rule = state->rule};
+	next->protected_below = state->protected_below;
+	next->unprotected_below = state->unprotected_below;
+	next->shown_below = state->shown_below;
+	for (uint16_t i = 0; i < policy->rule_count; i++) {
+		const struct rule *rule = &policy->rules[i];
+
+		if (!rule_step(rule, state, &folded, verdict))
+			continue;
+		complete[rule->list] = true;
+		if (rule->list == POLICY_HIDE || rule->list == POLICY_PROTECT)
+			verdict->rule = i;
+		if (rule->list == POLICY_PROTECT && !(rule->flags & RULE_OLD_FILES))
+			old_only = false;
+	}
+	next->shown_below |= complete[POLICY_SHOW];
+	next->unprotected_below |= complete[POLICY_UNPROTECT];
+	verdict->hidden = complete[POLICY_HIDE] && !next->shown_below;
+	if (next->unprotected_below)
+		next->protected_below = false;
+	else if (complete[POLICY_PROTECT] && old_only && !next->protected_below)
+		verdict->protected_if_old = true;
+	else if (complete[POLICY_PROTECT])
+		next->protected_below = true;
+	verdict->protected = next->protected_below;
+	next->rule = verdict->rule;
+}
+
+void policy_examine_path(const struct policy *policy, const char *path,
+			 struct policy_verdict *verdict)
+{
+	struct policy_state state = policy_root_state();
+	char name[LIMIT_FS_NAME_BYTES + 1];
+	bool hidden = false;
+
+	*verdict = (struct policy_verdict){.state = state};
+	while (*path) {
+		size_t length = strcspn(path, "/");
+
+		if (length > 0 && length < sizeof(name)) {
+			memcpy(name, path, length);
+			name[length] = '\0';
+			policy_examine(policy, &state, name, verdict);
+			hidden |= verdict->hidden;
+			state = verdict->state;
+		}
+		path += length;
+		path += *path == '/';
+	}
+	verdict->hidden = hidden;
+}
+
+struct policy_state policy_root_state(void)
+{
+	return (struct policy_state){.root = true};
+}
+
+struct policy *policy_create(void)
+{
+	return calloc(1, sizeof(struct policy));
+}
+
+static void rule_destroy(struct rule *rule)
+{
+	for (unsigned int i = 0; i < rule->count; i++)
+		free(rule->components[i].text);
+	free(rule->components);
+	free(rule->text);
+}
+
+void policy_destroy(struct policy *policy)
+{
+	if (!policy)
+		return;
+	for (unsigned int i = 0; i < policy->rule_count; i++)
+		rule_destroy(&policy->rules[i]);
+	free(policy);
+}
+
+const char *policy_rule(const struct policy *policy, uint16_t rule)
+{
+	return rule < policy->rule_count ? policy->rules[rule].text : "";
+}
+
+static int component_create(struct policy *policy, struct component *component, const char *text,
+			    size_t length)
+{
+	struct folded_name folded;
+
+	if (length == 0 || length > LIMIT_FS_NAME_BYTES || (length == 1 && text[0] == '.') ||
+	    (length == 2 && text[0] == '.' && text[1] == '.'))
+		return -EINVAL;
+	if (policy->bit_count == LIMIT_POLICY_POSITIONS)
+		return -E2BIG;
+	folded = policy_fold(text, length);
+	component->text = strdup(folded.text);
+	if (!component->text)
+		return -ENOMEM;
+	component->literal = strpbrk(folded.text, "*?[\\") == NULL;
+	component->any = strcmp(folded.text, "**") == 0;
+	component->last = strchr("*?]\\", folded.last) ? '\0' : folded.last;
+	component->bit = (uint16_t)policy->bit_count;
+	return 0;
+}
+
+/* Fills the rule's components from @path. The first needs no bit: where it begins is known. */
+static int rule_parse(struct policy *policy, struct rule *rule, const char *path)
+{
+	rule->components = calloc(LIMIT_POLICY_COMPONENTS, sizeof(*rule->components));
+	if (!rule->components)
+		return -ENOMEM;
+	while (*path) {
+		size_t length = strcspn(path, "/");
+		int error;
+
+		if (rule->count == LIMIT_POLICY_COMPONENTS)
+			return -E2BIG;
+		error = component_create(policy, &rule->components[rule->count], path, length);
+		if (error)
+			return error;
+		policy->bit_count += rule->count > 0;
+		rule->count++;
+		path += length;
+		path += *path == '/';
+	}
+	return rule->count ? 0 : -EINVAL;
+}
+
+int policy_add_rule(struct policy *policy, enum policy_list list, const char *pattern,
+		    unsigned int flags)
+{
+	struct rule rule = {.list = list, .flags = flags};
+	unsigned int bit_count = policy->bit_count;
+	const char *slash = strchr(pattern, '/');
+	const char *path = pattern;
+	int error;
+
+	if (policy->rule_count == LIMIT_POLICY_RULES)
+		return -E2BIG;
+	if (strncmp(path, "./", 2) == 0)
+		path += 2;
+	rule.anchored = slash && slash[1];
+	while (strncmp(path, "**/", 3) == 0) {
+		rule.anchored = false;
+		path += 3;
+	}
+	path += *path == '/';
+	rule.text = strdup(pattern); /* freed with the rule */
+	error = rule.text ? rule_parse(policy, &rule, path) : -ENOMEM;
+	if (error) {
+		rule_destroy(&rule);
+		policy->bit_count = bit_count;
+		return error;
+	}
+	policy->rules[policy->rule_count++] = rule;
+	return 0;
+}
+
+int policy_add(struct policy *policy, enum policy_list list, const char *pattern)
+{
+	return policy_add_rule(policy, list, pattern, 0);
+}
