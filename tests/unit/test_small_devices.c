@@ -257,7 +257,6 @@ static void balloon_reports(void **state)
 	before = resident_bytes(f);
 	submit(f, 2, pages, ARRAY_SIZE(pages));
 	assert_int_equal(collect(f, 2), 0);
-	assert_int_equal(balloon_device_returned_bytes(f->balloon), 14 * PAGE);
 	assert_int_equal(before - resident_bytes(f), 14 * PAGE);
 	for (unsigned int i = 0; i < 100; i++) {
 		bool given = i < 10 || i == 21 || (i >= 40 && i < 43);
@@ -276,6 +275,7 @@ static void balloon_inflates(void **state)
 	uint32_t *numbers = ring_memory_at(&f->memory, list);
 	struct ring_segment request = {list, 7 * 4 + 3, false};
 	uint32_t first = (uint32_t)(gpa / PAGE);
+	uint64_t before;
 
 	create_balloon(f, 0); /* without reporting there are two queues in use */
 	memset(bytes, 0x55, 20 * PAGE);
@@ -286,9 +286,10 @@ static void balloon_inflates(void **state)
 	numbers[4] = UINT32_MAX; /* in no memory */
 	numbers[5] = 0;
 	numbers[6] = first + 8;
+	before = resident_bytes(f);
 	submit(f, 0, &request, 1);
 	assert_int_equal(collect(f, 0), 0);
-	assert_int_equal(balloon_device_returned_bytes(f->balloon), 5 * PAGE);
+	assert_int_equal(before - resident_bytes(f), 5 * PAGE);
 	for (unsigned int i = 0; i < 20; i++) {
 		bool given = (i >= 3 && i <= 5) || i == 8 || i == 9;
 

@@ -167,29 +167,6 @@ int loop_read(struct loop *loop, struct loop_operation *operation, int fd,
 					      .offset = offset});
 }
 
-int loop_write(struct loop *loop, struct loop_operation *operation, int fd,
-	       const struct iovec *vector, unsigned int count, off_t offset,
-	       loop_callback *callback)
-{
-	return start(loop, operation,
-		     &(struct loop_operation){.callback = callback,
-					      .kind = LOOP_WRITE,
-					      .fd = fd,
-					      .vector = vector,
-					      .vector_count = count,
-					      .offset = offset});
-}
-
-int loop_fsync(struct loop *loop, struct loop_operation *operation, int fd, bool data_only,
-	       loop_callback *callback)
-{
-	return start(loop, operation,
-		     &(struct loop_operation){.callback = callback,
-					      .kind = LOOP_FSYNC,
-					      .fd = fd,
-					      .data_only = data_only});
-}
-
 int loop_timer(struct loop *loop, struct loop_operation *operation, uint64_t milliseconds,
 	       loop_callback *callback)
 {

@@ -5,7 +5,7 @@
  * for it. Callbacks run from loop_run only, never from inside the call that started the operation.
  *
  * The kernel holds an operation's buffers until its callback ran with the last result: memory
- * handed to loop_read/loop_write must stay until then, also after loop_cancel.
+ * handed to loop_read must stay until then, also after loop_cancel.
  */
 #ifndef MVAGENT_LOOP_LOOP_H
 #define MVAGENT_LOOP_LOOP_H
@@ -22,7 +22,7 @@ struct loop_operation;
  * ready. */
 typedef void loop_callback(struct loop_operation *operation, int result);
 
-enum loop_kind { LOOP_IDLE, LOOP_WATCH, LOOP_READ, LOOP_WRITE, LOOP_FSYNC, LOOP_TIMER };
+enum loop_kind { LOOP_IDLE, LOOP_WATCH, LOOP_READ, LOOP_TIMER };
 
 /* CLOCK_MONOTONIC; laid out as struct __kernel_timespec, which io_uring reads. */
 struct loop_time {
@@ -37,7 +37,6 @@ struct loop_operation {
 	bool cancelling; /* loop_cancel was called */
 	bool waiting;    /* the kernel has it, or epoll waits for its descriptor */
 	bool due;        /* on the list of callbacks to run */
-	bool data_only;
 	int fd;
 	uint32_t events;
 	uint32_t slot;
@@ -75,26 +74,18 @@ int loop_enable(struct loop *loop);
  * triggered: one callback for each change, so the callback reads or writes until EAGAIN, except for
  * an eventfd: that one need not be drained, and a callback follows every signal (one for several
  * that came together). Reported at once if ready when the watch starts. A callback may come without
- * anything new. A descriptor can be in one watch (or one waiting read or write of a stream) at a
+ * anything new. A descriptor can be in one watch (or one waiting read of a stream) at a
  * time. Goes on until loop_cancel, or a negative result, which is the last. Cancel it before
  * closing @fd. Returns 0, -ENOSPC (loop full), -errno. */
 int loop_watch(struct loop *loop, struct loop_operation *operation, int fd, uint32_t events,
 	       loop_callback *callback);
 
-/* One preadv/pwritev (@offset >= 0) or readv/writev (-1: a stream), with its short results. Waits
+/* One preadv (@offset >= 0) or readv (-1: a stream), with its short results. Waits
  * for a stream that is not ready, O_NONBLOCK or not. @vector stays the caller's, unchanged, until
  * the callback. Returns 0, -ENOSPC (loop full), -errno. */
 int loop_read(struct loop *loop, struct loop_operation *operation, int fd,
 	      const struct iovec *vector, unsigned int count, off_t offset,
 	      loop_callback *callback);
-int loop_write(struct loop *loop, struct loop_operation *operation, int fd,
-	       const struct iovec *vector, unsigned int count, off_t offset,
-	       loop_callback *callback);
-
-/* fsync(@fd), or fdatasync when @data_only. */
-int loop_fsync(struct loop *loop, struct loop_operation *operation, int fd, bool data_only,
-	       loop_callback *callback);
-
 /* One callback with result 0 after @milliseconds (-ECANCELED when cancelled). */
 int loop_timer(struct loop *loop, struct loop_operation *operation, uint64_t milliseconds,
 	       loop_callback *callback);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same loop on epoll, for hosts that forbid io_uring. Watches are edge-triggered epoll entries;
- * reads, writes and fsync are made when they are asked for, and only their callbacks wait for the
- * loop. Only a stream that is not ready is waited for.
+ * reads are made when they are asked for, and only their callbacks wait for the loop. Only a stream
+ * that is not ready is waited for.
  */
 #include <assert.h>
 #include <errno.h>
@@ -55,30 +55,17 @@ static int control(struct loop *loop, int what, const struct loop_operation *ope
 	return epoll_ctl(to_epoll(loop)->epoll_fd, what, operation->fd, &event) < 0 ? -errno : 0;
 }
 
-static ssize_t transfer_once(const struct loop_operation *operation, int flags)
+/* The result of a read, -EAGAIN if it would block: streams are tried with RWF_NOWAIT, or after
+ * poll(2) if they do not know it. */
+static ssize_t read_now(const struct loop_operation *operation)
 {
-	int count = (int)operation->vector_count;
-
-	if (operation->kind == LOOP_READ)
-		return preadv2(operation->fd, operation->vector, count, operation->offset, flags);
-	return pwritev2(operation->fd, operation->vector, count, operation->offset, flags);
-}
-
-static short wanted_events(const struct loop_operation *operation)
-{
-	return operation->kind == LOOP_READ ? POLLIN : POLLOUT;
-}
-
-/* The result of a read or write, -EAGAIN if it would block: streams are tried with RWF_NOWAIT, or
- * after poll(2) if they do not know it. */
-static ssize_t transfer(const struct loop_operation *operation)
-{
-	struct pollfd ready = {.fd = operation->fd, .events = wanted_events(operation)};
+	struct pollfd ready = {.fd = operation->fd, .events = POLLIN};
 	int flags = operation->offset < 0 ? RWF_NOWAIT : 0;
 	ssize_t count;
 
 	do {
-		count = transfer_once(operation, flags);
+		count = preadv2(operation->fd, operation->vector, (int)operation->vector_count,
+				operation->offset, flags);
 		if (count < 0 && errno == EOPNOTSUPP && flags) {
 			if (poll(&ready, 1, 0) == 0)
 				return -EAGAIN;
@@ -89,17 +76,16 @@ static ssize_t transfer(const struct loop_operation *operation)
 	return count < 0 ? -errno : count;
 }
 
-/* Reads or writes, now or when the stream is ready. @what: how to wait for it. */
-static int start_transfer(struct loop *loop, struct loop_operation *operation, int what)
+/* Reads, now or when the stream is ready. @what: how to wait for it. */
+static int start_read(struct loop *loop, struct loop_operation *operation, int what)
 {
-	ssize_t result = transfer(operation);
+	ssize_t result = read_now(operation);
 
 	if (result == -EAGAIN && operation->offset < 0)
-		return control(loop, what, operation,
-			       (uint32_t)wanted_events(operation) | EPOLLONESHOT);
+		return control(loop, what, operation, EPOLLIN | EPOLLONESHOT);
 	if (what == EPOLL_CTL_MOD)
 		control(loop, EPOLL_CTL_DEL, operation, 0);
-	/* A transfer is at most MAX_RW_COUNT bytes, below 2 GiB. */
+	/* A read is at most MAX_RW_COUNT bytes, below 2 GiB. */
 	loop_complete(loop, operation, (int)result, true);
 	return 0;
 }
@@ -119,18 +105,11 @@ static void start_timer(struct loop *loop, struct loop_operation *operation)
 
 static int epoll_start(struct loop *loop, struct loop_operation *operation)
 {
-	int result;
-
 	switch (operation->kind) {
 	case LOOP_WATCH:
 		return control(loop, EPOLL_CTL_ADD, operation, operation->events | EPOLLET);
 	case LOOP_READ:
-	case LOOP_WRITE:
-		return start_transfer(loop, operation, EPOLL_CTL_ADD);
-	case LOOP_FSYNC:
-		result = operation->data_only ? fdatasync(operation->fd) : fsync(operation->fd);
-		loop_complete(loop, operation, result < 0 ? -errno : 0, true);
-		return 0;
+		return start_read(loop, operation, EPOLL_CTL_ADD);
 	case LOOP_TIMER:
 		start_timer(loop, operation);
 		return 0;
@@ -195,7 +174,7 @@ static void handle_event(struct loop *loop, const struct epoll_event *event)
 		loop_complete(loop, operation, (int)event->events, false);
 		return;
 	}
-	result = start_transfer(loop, operation, EPOLL_CTL_MOD);
+	result = start_read(loop, operation, EPOLL_CTL_MOD);
 	if (result < 0)
 		loop_complete(loop, operation, result, true);
 }

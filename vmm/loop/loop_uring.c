@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop on io_uring: one ring, used by one thread, created disabled, restricted to the six
+ * The loop on io_uring: one ring, used by one thread, created disabled, restricted to the four
  * operations below, then enabled. Seccomp sees io_uring_enter and not what is submitted, so the
  * restrictions are what keeps a hijacked process from opening files or sockets through its ring.
  */
@@ -30,8 +30,10 @@ static const uint32_t needed_features =
 	IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG | IORING_FEAT_CQE_SKIP;
 
 static const uint8_t allowed_operations[] = {
-	IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL, IORING_OP_READV,
-	IORING_OP_WRITEV,   IORING_OP_FSYNC,        IORING_OP_TIMEOUT,
+	IORING_OP_POLL_ADD,
+	IORING_OP_ASYNC_CANCEL,
+	IORING_OP_READV,
+	IORING_OP_TIMEOUT,
 };
 
 static struct loop_uring *to_uring(struct loop *loop)
@@ -90,14 +92,6 @@ static int uring_start(struct loop *loop, struct loop_operation *operation)
 	case LOOP_READ:
 		io_uring_prep_readv(entry, operation->fd, operation->vector,
 				    operation->vector_count, (uint64_t)operation->offset);
-		break;
-	case LOOP_WRITE:
-		io_uring_prep_writev(entry, operation->fd, operation->vector,
-				     operation->vector_count, (uint64_t)operation->offset);
-		break;
-	case LOOP_FSYNC:
-		io_uring_prep_fsync(entry, operation->fd,
-				    operation->data_only ? IORING_FSYNC_DATASYNC : 0);
 		break;
 	case LOOP_TIMER:
 		io_uring_prep_timeout(entry, (struct __kernel_timespec *)&operation->deadline, 0,

@@ -27,7 +27,6 @@ struct balloon_device {
 	const struct guest_memory *memory;
 	int memory_fd;
 	bool punch_failed; /* said once */
-	uint64_t returned_bytes;
 	struct device_queue queues[QUEUE_COUNT];
 };
 
@@ -40,13 +39,11 @@ static void punch(struct balloon_device *device, uint64_t offset, uint64_t lengt
 	if (start >= end)
 		return;
 	if (fallocate(device->memory_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start,
-		      (off_t)(end - start)) < 0) {
-		if (!device->punch_failed)
-			log_errno(-errno, "cannot give free guest memory back to the host");
-		device->punch_failed = true;
+		      (off_t)(end - start)) == 0 ||
+	    device->punch_failed)
 		return;
-	}
-	__atomic_fetch_add(&device->returned_bytes, end - start, __ATOMIC_RELAXED);
+	device->punch_failed = true;
+	log_errno(-errno, "cannot give free guest memory back to the host");
 }
 
 /* Where in the memfd @host is; the caller got it from a descriptor chain. */
@@ -180,9 +177,4 @@ const struct virtio_device_description *
 balloon_device_description(const struct balloon_device *device)
 {
 	return &device->description;
-}
-
-uint64_t balloon_device_returned_bytes(const struct balloon_device *device)
-{
-	return __atomic_load_n(&device->returned_bytes, __ATOMIC_RELAXED);
 }

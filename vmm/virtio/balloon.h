@@ -27,7 +27,4 @@ void balloon_device_destroy(struct balloon_device *device);
 const struct virtio_device_description *
 balloon_device_description(const struct balloon_device *device);
 
-/* Bytes given back to the host so far, those given back again included; from any thread. */
-uint64_t balloon_device_returned_bytes(const struct balloon_device *device);
-
 #endif

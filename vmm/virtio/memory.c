@@ -69,25 +69,6 @@ static bool range_is_backed(const struct guest_memory *memory, uint64_t gpa, uin
 	return true;
 }
 
-int guest_memory_read(const struct guest_memory *memory, uint64_t gpa, void *buffer, size_t length)
-{
-	uint8_t *next = buffer;
-
-	if (!range_is_backed(memory, gpa, length))
-		return -EFAULT;
-	while (length) {
-		uint64_t available;
-		const uint8_t *host = locate(memory, gpa, &available);
-		size_t count = bytes_minimum(available, length);
-
-		memcpy(next, host, count);
-		next += count;
-		gpa += count;
-		length -= count;
-	}
-	return 0;
-}
-
 int guest_memory_write(const struct guest_memory *memory, uint64_t gpa, const void *buffer,
 		       size_t length)
 {

@@ -38,9 +38,7 @@ int guest_memory_add(struct guest_memory *memory, const struct guest_memory_regi
  * @length is 0. The bytes behind it may change under the reader at any time. */
 void *guest_memory_at(const struct guest_memory *memory, uint64_t gpa, uint64_t length);
 
-/* Copies out of or into guest memory; a range may span adjacent regions. 0 or -EFAULT (nothing
- * copied). */
-int guest_memory_read(const struct guest_memory *memory, uint64_t gpa, void *buffer, size_t length);
+/* Copies into guest memory; a range may span adjacent regions. 0 or -EFAULT (nothing copied). */
 int guest_memory_write(const struct guest_memory *memory, uint64_t gpa, const void *buffer,
 		       size_t length);
 

@@ -409,11 +409,6 @@ void vhost_backend_finish_batch(struct vhost_backend *backend, unsigned int inde
 	}
 }
 
-const struct guest_memory *vhost_backend_memory(const struct vhost_backend *backend)
-{
-	return &backend->memory.memory;
-}
-
 struct vhost_backend_counters vhost_backend_counters(const struct vhost_backend *backend)
 {
 	return backend->context.counters;

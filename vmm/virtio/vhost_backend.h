@@ -50,9 +50,6 @@ void vhost_backend_destroy(struct vhost_backend *backend);
  * requests that finish outside process_queue. */
 void vhost_backend_finish_batch(struct vhost_backend *backend, unsigned int index);
 
-/* Guest memory as the front end described it last. */
-const struct guest_memory *vhost_backend_memory(const struct vhost_backend *backend);
-
 /* Counters since the start, for benchmarks and tests: kicks seen, chains are the device's to count,
  * interrupts sent. */
 struct vhost_backend_counters {

@@ -6,9 +6,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "vmm/base/bytes.h"
+#include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/virtio/device_queue.h"
@@ -201,14 +201,6 @@ const struct virtio_device_description *vsock_device_description(const struct vs
 	return &device->description;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Serves the queues once; returns whether bytes of the guest are still on their way. */
 static bool is_busy(struct vsock_device *device)
 {
@@ -224,15 +216,15 @@ static bool is_busy(struct vsock_device *device)
 
 int vsock_device_finish(struct vsock_device *device, unsigned int milliseconds)
 {
-	const int64_t deadline = now_ms() + milliseconds;
+	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)milliseconds * CLOCK_NS_PER_MS;
 
 	while (is_busy(device)) {
-		int64_t left = deadline - now_ms();
+		uint64_t now = clock_monotonic_ns();
 		int result;
 
-		if (left <= 0)
+		if (now >= deadline)
 			return -ETIMEDOUT;
-		result = loop_run_once(device->loop, (int)left);
+		result = loop_run_once(device->loop, (int)((deadline - now) / CLOCK_NS_PER_MS) + 1);
 		if (result < 0)
 			return result;
 	}
