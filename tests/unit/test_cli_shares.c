@@ -236,7 +236,8 @@ static void test_accepted_places(void **state)
 /* What is more than one project is refused, whatever way it is named, unless asked for twice. */
 static void test_too_much(void **state)
 {
-	static const char *const given[] = {"home", "home/me", "home/me/../me", "to-home"};
+	static const char *const given[] = {"home", "home/me", "home/me/../me", "to-home",
+					    "home/me/.local"};
 	char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
 	struct run_options anyway = {.share_count = 1, .share_anyway = true};
 	struct run_shares shares;

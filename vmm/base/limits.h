@@ -76,6 +76,19 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 /* What mvagent-fs remembers of files over the time that the guest knows them */
 #define LIMIT_FS_REMEMBERED 262144
 
+/* Review of what a guest changed */
+#define LIMIT_REVIEW_PATH_BYTES 16384U       /* a path in the share, its NUL included */
+#define LIMIT_REVIEW_LIST_BYTES (256U << 20) /* of the paths of all changes of a share */
+#define LIMIT_REVIEW_CHANGES    1000000U     /* changes of a share */
+#define LIMIT_REVIEW_FILE_BYTES (4U << 20)   /* run.json */
+
+/* Review mode of mvagent-fs */
+#define LIMIT_LAYER_LISTING_BYTES  (32U << 20)  /* one listing merged of two directories */
+#define LIMIT_LAYER_LISTINGS_BYTES (128U << 20) /* all of them that are open */
+/* What a rename of a directory copies at once, while all else waits; beyond it mv(1) copies. */
+#define LIMIT_LAYER_TREE_OBJECTS 20000U
+#define LIMIT_LAYER_TREE_BYTES   (256U << 20)
+
 /* virtio-blk server */
 #define LIMIT_BLK_INFLIGHT 128
 

@@ -10,11 +10,13 @@
 #include "vmm/base/version.h"
 #include "vmm/cli/doctor.h"
 #include "vmm/cli/outcome.h"
+#include "vmm/cli/review_commands.h"
 #include "vmm/cli/run.h"
 
 static const char usage[] =
 	"usage: mvagent COMMAND\n"
 	"  run [--share DIR] -- COMMAND...  run a command in a virtual machine of its own\n"
+	"  diff, apply, discard, runs       see, take or throw away what a run changed in review\n"
 	"  doctor                           check whether this machine can\n"
 	"  version                          print the version\n"
 	"'mvagent COMMAND --help' says more; 'man mvagent' says it all.\n";
@@ -56,6 +58,14 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "run") == 0)
 		return run_command(argc - 1, argv + 1);
+	if (strcmp(argv[1], "diff") == 0)
+		return diff_command(argc - 1, argv + 1);
+	if (strcmp(argv[1], "apply") == 0)
+		return apply_command(argc - 1, argv + 1);
+	if (strcmp(argv[1], "discard") == 0)
+		return discard_command(argc - 1, argv + 1);
+	if (strcmp(argv[1], "runs") == 0)
+		return runs_command(argc - 1, argv + 1);
 	if (strcmp(argv[1], "doctor") == 0)
 		return doctor_command(argc - 1, argv + 1);
 	if (strcmp(argv[1], "version") == 0 || strcmp(argv[1], "--version") == 0)

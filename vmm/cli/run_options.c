@@ -70,6 +70,7 @@ enum {
 	OPTION_QUIET,
 	OPTION_TRAP,
 	OPTION_NO_IO_URING,
+	OPTION_NO_NOTES,
 };
 
 static const struct option long_options[] = {
@@ -95,9 +96,10 @@ static const struct option long_options[] = {
 	{"debug-console", no_argument, NULL, OPTION_DEBUG_CONSOLE},
 	{"terminal-passthrough", no_argument, NULL, OPTION_PASSTHROUGH},
 	{"quiet", no_argument, NULL, OPTION_QUIET},
-	/* For the project's own tests: the fallbacks of mvagent-vmm. */
+	/* For the project's own tests: what is fallen back to. */
 	{"trap-registers", no_argument, NULL, OPTION_TRAP},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
+	{"no-notes", no_argument, NULL, OPTION_NO_NOTES},
 	{NULL, 0, NULL, 0},
 };
 
@@ -343,6 +345,9 @@ static int set_option(void *context, int option, char *value)
 		break;
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;
+		break;
+	case OPTION_NO_NOTES:
+		options->no_notes = true;
 		break;
 	default:
 		options->verbose = true;

@@ -42,6 +42,7 @@ struct run_options {
 	bool verbose;
 	bool trap_registers;
 	bool no_io_uring;
+	bool no_notes; /* of the host's changes to the guest */
 	unsigned int variable_count;
 	char **variables; /* --env, as given, in order; allocated */
 	char **command;   /* NULL-terminated; points into argv */

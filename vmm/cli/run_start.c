@@ -87,7 +87,7 @@ static int start_vmm(const struct run_parts *parts, struct process *process)
 		snprintf(prefix, sizeof(prefix), "%u:", ports[i]);
 		process_plan_add_fd(&plan, "--port", prefix, parts->sockets->streams[i][1]);
 	}
-	for (unsigned int i = 0; i < parts->shares->count; i++) {
+	for (unsigned int i = 0; !options->no_notes && i < parts->shares->count; i++) {
 		snprintf(prefix, sizeof(prefix), "%u:", SESSION_PORT_NOTIFY + i);
 		process_plan_add_fd(&plan, "--port", prefix, parts->sockets->notify[i][0]);
 	}
@@ -132,7 +132,8 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 	process_plan_add(&plan, "%u", parts->identity->agent_uid);
 	process_plan_add(&plan, "--guest-gid");
 	process_plan_add(&plan, "%u", parts->identity->agent_gid);
-	process_plan_add_fd(&plan, "--notify-fd", "", parts->sockets->notify[index][1]);
+	if (!parts->options->no_notes)
+		process_plan_add_fd(&plan, "--notify-fd", "", parts->sockets->notify[index][1]);
 	process_plan_add(&plan, "--cache");
 	process_plan_add(&plan, "%s", fs_cache_name(parts->options->cache));
 	for (unsigned int i = 0; i < parts->options->rule_count; i++) {

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `mvagent runs`. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+#include "vmm/base/text.h"
+#include "vmm/cli/outcome.h"
+#include "vmm/cli/review_commands.h"
+#include "vmm/cli/review_options.h"
+#include "vmm/cli/review_policy.h"
+#include "vmm/review/review_run.h"
+
+/* A run in the list. */
+struct listed_run {
+	struct review_run run;
+	bool counted;
+	size_t changes;
+};
+
+static void count_changes(struct listed_run *listed)
+{
+	struct review_run *run = &listed->run;
+	struct run_policy policy;
+
+	if (run->state != REVIEW_OPEN && run->state != REVIEW_RUNNING)
+		return;
+	listed->counted = run_policy_create(&policy, &run->record, NULL) == 0 &&
+			  review_run_open_shares(run, &policy.policy, false) == 0 &&
+			  review_run_count_changes(run, &listed->changes) == 0;
+	run_policy_destroy(&policy);
+}
+
+static const char *state_name(const struct listed_run *listed)
+{
+	switch (listed->run.state) {
+	case REVIEW_RUNNING:
+		return "running";
+	case REVIEW_APPLIED:
+		return "applied";
+	case REVIEW_DISCARDED:
+		return "discarded";
+	case REVIEW_OPEN:
+		break;
+	}
+	return !listed->counted ? "unknown" : listed->changes ? "open" : "unchanged";
+}
+
+/* Words with blanks between them, safe to print. Allocated. */
+static char *join_words(const struct review_texts *words)
+{
+	size_t length = 1;
+	char *text, *next;
+
+	for (unsigned int i = 0; i < words->count; i++)
+		length += strlen(words->texts[i]) + 1;
+	text = next = calloc(length, 1);
+	for (unsigned int i = 0; text && i < words->count; i++)
+		next = stpcpy(stpcpy(next, i ? " " : ""), words->texts[i]);
+	if (!text)
+		return NULL;
+	for (char *newline = text; (newline = strchr(newline, '\n'));)
+		*newline = ' ';
+	text_make_printable(text, strlen(text));
+	return text;
+}
+
+static char *printable(const char *text)
+{
+	char *copy = strdup(text);
+
+	if (copy)
+		text_make_printable(copy, strlen(copy));
+	return copy;
+}
+
+static int print_text(const struct listed_run *listed)
+{
+	const struct review_record *record = &listed->run.record;
+	char *command = join_words(&record->command);
+	char started[REVIEW_TIME_BYTES], state[48];
+
+	review_time_format(record->started, started);
+	if (listed->counted && listed->changes)
+		snprintf(state, sizeof(state), "%s, %zu change%s", state_name(listed),
+			 listed->changes, listed->changes == 1 ? "" : "s");
+	else
+		snprintf(state, sizeof(state), "%s", state_name(listed));
+	printf("%s  %s  %-20s", listed->run.name, started, state);
+	for (unsigned int i = 0; i < record->share_count; i++) {
+		char *path = printable(record->shares[i].host_path);
+
+		printf("  %s", path ? path : "?");
+		free(path);
+	}
+	printf("  -- %s\n", command ? command : "?");
+	free(command);
+	return 0;
+}
+
+static void add_text(cJSON *array, const char *text)
+{
+	char *copy = printable(text);
+
+	if (copy)
+		cJSON_AddItemToArray(array, cJSON_CreateString(copy));
+	free(copy);
+}
+
+static cJSON *make_json(const struct listed_run *listed)
+{
+	const struct review_record *record = &listed->run.record;
+	cJSON *object = cJSON_CreateObject(), *array;
+	char time[REVIEW_TIME_BYTES];
+
+	cJSON_AddStringToObject(object, "run", listed->run.name);
+	review_time_format(record->started, time);
+	cJSON_AddStringToObject(object, "started", time);
+	review_time_format(record->ended, time);
+	if (record->ended) {
+		cJSON_AddStringToObject(object, "ended", time);
+		cJSON_AddNumberToObject(object, "exit", record->exit_status);
+	} else {
+		cJSON_AddNullToObject(object, "ended");
+		cJSON_AddNullToObject(object, "exit");
+	}
+	cJSON_AddStringToObject(object, "state", state_name(listed));
+	if (listed->counted)
+		cJSON_AddNumberToObject(object, "changes", (double)listed->changes);
+	else
+		cJSON_AddNullToObject(object, "changes");
+	array = cJSON_AddArrayToObject(object, "shares");
+	for (unsigned int i = 0; i < record->share_count; i++)
+		add_text(array, record->shares[i].host_path);
+	array = cJSON_AddArrayToObject(object, "command");
+	for (unsigned int i = 0; i < record->command.count; i++)
+		add_text(array, record->command.texts[i]);
+	return object;
+}
+
+static int print_json(cJSON *array)
+{
+	char *text = cJSON_Print(array);
+
+	if (!text)
+		return log_errno(-ENOMEM, "cannot make JSON");
+	puts(text);
+	free(text);
+	return 0;
+}
+
+static int list_runs(const struct review_options *options, int store_fd)
+{
+	cJSON *array = cJSON_CreateArray();
+	struct tree_names names = {0};
+	int error = store_fd < 0 ? 0 : review_store_list(store_fd, &names);
+
+	for (size_t i = 0; !error && i < names.count; i++) {
+		struct listed_run listed = {.run.fd = -1};
+
+		/* One that cannot be read was told about; the others are listed all the same. */
+		if (review_run_open(&listed.run, store_fd, names.names[i], false) == 0) {
+			count_changes(&listed);
+			if (options->json)
+				cJSON_AddItemToArray(array, make_json(&listed));
+			else
+				error = print_text(&listed);
+		}
+		review_run_close(&listed.run);
+	}
+	if (!error && options->json)
+		error = print_json(array);
+	tree_names_destroy(&names);
+	cJSON_Delete(array);
+	return error;
+}
+
+int runs_command(int argc, char **argv)
+{
+	struct review_options options;
+	int FD_CLEANUP store_fd = -1;
+	int result = review_options_parse(&options, REVIEW_RUNS, argc, argv);
+
+	if (result > 0) {
+		store_fd = review_store_open(false);
+		result = store_fd < 0 && store_fd != -ENOENT ? store_fd
+							     : list_runs(&options, store_fd);
+	}
+	review_options_free(&options);
+	if (!result && (fflush(stdout) || ferror(stdout)))
+		result = log_errno(-EIO, "cannot write to standard output");
+	return result ? EXIT_MVAGENT : 0;
+}
