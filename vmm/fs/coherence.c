@@ -8,7 +8,6 @@
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "vmm/base/bytes.h"
@@ -23,16 +22,9 @@
 #define VALID_WATCHED   600U
 #define VALID_EXCLUSIVE 86400U
 
-/* How long after one ESTALE (or fresh attributes) an open is let pass. The second look-up follows
- * the first open at once; this is time for a slow guest. */
-#define STALE_PAUSE_MS 100
-
-static uint64_t coherence_clock_ms(void)
+static int64_t coherence_change_ns(const struct statx *status)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return status->stx_ctime.tv_sec * 1000000000 + (int64_t)status->stx_ctime.tv_nsec;
 }
 
 static const char *const cache_names[] = {
@@ -158,10 +150,9 @@ void coherence_told(struct fs_server *server, struct inode *inode, const struct 
 	if (!server->coherence.ready)
 		return;
 	inode->told = (struct inode_told){
-		.change_ns =
-			status->stx_ctime.tv_sec * 1000000000 + (int64_t)status->stx_ctime.tv_nsec,
+		.known = true,
+		.change_ns = coherence_change_ns(status),
 		.size = status->stx_size,
-		.when_ms = coherence_clock_ms(),
 	};
 }
 
@@ -173,23 +164,14 @@ void coherence_changed_by_guest(struct fs_server *server, uint64_t node_id)
 		inode->told.by_guest = true;
 }
 
-bool coherence_open_is_stale(struct fs_server *server, struct inode *inode,
-			     const struct statx *status)
+bool coherence_is_stale(const struct fs_server *server, const struct inode *inode,
+			const struct statx *status)
 {
 	const struct inode_told *told = &inode->told;
-	uint64_t now;
 
-	if (!server->coherence.ready || told->by_guest || !told->when_ms)
+	if (!server->coherence.ready || !told->known || told->by_guest)
 		return false;
-	if (told->size == status->stx_size &&
-	    told->change_ns ==
-		    status->stx_ctime.tv_sec * 1000000000 + (int64_t)status->stx_ctime.tv_nsec)
-		return false;
-	now = coherence_clock_ms();
-	if (now - told->when_ms < STALE_PAUSE_MS)
-		return false;
-	inode->told.when_ms = now;
-	return true;
+	return told->size != status->stx_size || told->change_ns != coherence_change_ns(status);
 }
 
 /* --- notes to the guest --- */

@@ -70,13 +70,12 @@ void coherence_told(struct fs_server *server, struct inode *inode, const struct 
 void coherence_changed_by_guest(struct fs_server *server, uint64_t node_id);
 
 /*
- * Whether an open must be answered ESTALE, after which Linux looks the name up again and has new
- * attributes before it reads: the host has changed the file since the guest was told of it, and the
- * note may not have arrived. Never twice within a moment, or a file that always changes could not
- * be opened.
+ * Whether the host has changed the file since the guest was told of it. A guest that opens it
+ * before the note has arrived must ask for the attributes again, so that size and contents belong
+ * together.
  */
-bool coherence_open_is_stale(struct fs_server *server, struct inode *inode,
-			     const struct statx *status);
+bool coherence_is_stale(const struct fs_server *server, const struct inode *inode,
+			const struct statx *status);
 
 /* Reads what the host changed, and sends notes. */
 void coherence_serve(struct fs_server *server);

@@ -121,9 +121,9 @@ static int data_open_flags(struct fs_server *server, struct inode *inode, int fd
 	error = path_status(fd, &status);
 	if (error)
 		return error;
-	if (coherence_open_is_stale(server, inode, &status))
-		return -ESTALE;
-	if (data_cache_valid(inode, &status) || coherence_covers(server, inode, &status))
+	if (coherence_is_stale(server, inode, &status))
+		*flags |= FOPEN_INVAL_ATTR;
+	else if (data_cache_valid(inode, &status) || coherence_covers(server, inode, &status))
 		*flags |= FOPEN_KEEP_CACHE;
 	return 0;
 }

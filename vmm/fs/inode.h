@@ -51,7 +51,7 @@ struct inode_version {
 struct inode_told {
 	int64_t change_ns;
 	uint64_t size;
-	uint64_t when_ms;
+	bool known;
 	bool by_guest; /* it has changed the file since, and knows */
 };
 
