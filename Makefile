@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Targets: all (default), check, demo, install, san, fuzz, tidy, clean. See CONTRIBUTING.md.
+# Targets: all (default), check, demo, install, san, fuzz, posix, tidy, clean. See CONTRIBUTING.md.
 
 # A rule of the template below would be the first otherwise.
 .DEFAULT_GOAL := all
@@ -143,6 +143,24 @@ HOSTILE += $(HOSTILE_GUEST)
 .PHONY: hostile
 hostile: $(HOSTILE)
 
+# Programs that try a file system. They are static, so that they run in any guest, and from a share.
+POSIX := $(addprefix $(BUILD)/tests/posix/,conform random_files differential)
+posix_objects = $(patsubst %.c,$(BUILD)/obj/guest-static/%.o,$(wildcard $(addprefix tests/posix/,$(1))))
+$(BUILD)/tests/posix/conform: $(call posix_objects,conform*.c check.c deviation.c lock_peer.c subject.c)
+$(BUILD)/tests/posix/random_files: $(call posix_objects,random_files.c random.c)
+$(BUILD)/tests/posix/differential: $(call posix_objects,differential*.c random.c)
+$(POSIX):
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -static -no-pie $^ -o $@
+.PHONY: posix-programs
+posix-programs: $(POSIX)
+
+STEPS ?= 1000000
+.PHONY: posix
+posix: all posix-programs
+	$(Q)tests/posix/run --build $(BUILD) --steps $(STEPS)
+
 T ?= 60
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SOURCES))
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/obj/fuzz/%.o,$(foreach directory,$(DIRECTORIES),$($(directory)_SOURCES)))
@@ -172,7 +190,7 @@ san:
 
 check:
 	$(Q)tools/setup
-	$(Q)$(MAKE) --no-print-directory all unit replay hostile
+	$(Q)$(MAKE) --no-print-directory all unit replay hostile posix-programs
 	$(Q)tests/run --build $(BUILD) all
 
 demo:
