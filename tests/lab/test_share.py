@@ -225,6 +225,16 @@ def test_unreadable_work_tree():
         expect_in("Permission denied", result.err)
 
 
+def test_git_as_root_of_the_guest():
+    """The share's files belong to whoever runs the command: git asks for no safe.directory, chown to oneself works."""
+    with directory() as place:
+        subprocess.run(["git", "init", "-q", str(place)], check=True)
+        script = "touch f; git status --porcelain; stat -c '%u %g' f; chown 0:0 f"
+        expect_equal(run_ok("--user", "root", "--share", place, "--", "sh", "-c", script).out, "?? f\n0 0\n")
+        script = "git status --porcelain; [ $(stat -c %u f) = $(id -u) ] && echo mine"
+        expect_equal(run_ok("--share", place, "--", "sh", "-c", script).out, "?? f\nmine\n")
+
+
 def test_several_shares_and_nesting():
     with directory() as place:
         for name in ("a", "a/inner", "b"):

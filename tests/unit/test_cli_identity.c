@@ -149,8 +149,6 @@ static void test_root_in_the_guest(void **state)
 	assert_string_equal(identity.user, "root");
 	assert_string_equal(identity.home, "/root");
 	assert_string_equal(value_of(&identity, "HOME"), "/root");
-	/* The share's files stay the agent's. */
-	assert_int_not_equal(identity.agent_uid, 0);
 	guest_identity_destroy(&identity);
 }
 
@@ -165,7 +163,6 @@ static void test_agent_of_root(void **state)
 	create(&identity, &options, false, NULL);
 	assert_int_equal(identity.uid, 1000);
 	assert_int_equal(identity.gid, 1000);
-	assert_int_equal(identity.agent_uid, 1000);
 	assert_string_equal(identity.user, "agent");
 	assert_string_equal(identity.home, "/home/agent");
 	guest_identity_destroy(&identity);
@@ -183,8 +180,7 @@ static int look_as(uid_t uid, gid_t gid, const char *name)
 		return 2;
 	if (guest_identity_create(&identity, &options, 0) < 0)
 		return 3;
-	return identity.uid == uid && identity.gid == gid && identity.agent_uid == uid &&
-			       identity.agent_gid == gid && strcmp(identity.user, name) == 0 &&
+	return identity.uid == uid && identity.gid == gid && strcmp(identity.user, name) == 0 &&
 			       strcmp(identity.home, home) == 0
 		       ? 0
 		       : 4;

@@ -115,6 +115,8 @@ static void test_sparse(void **state)
 	assert_int_equal(at.offset, 0);
 	seek.offset = 2 << 20;
 	assert_int_equal(harness_call(h, FUSE_LSEEK, node, PIECE(seek), NONE, NONE), -ENXIO);
+	seek.offset = UINT64_MAX;
+	assert_int_equal(harness_call(h, FUSE_LSEEK, node, PIECE(seek), NONE, NONE), -ENXIO);
 	seek.whence = SEEK_SET;
 	assert_int_equal(harness_call(h, FUSE_LSEEK, node, PIECE(seek), NONE, NONE), -EINVAL);
 	allocate.fh = fh;

@@ -13,9 +13,9 @@ static int setup(void **state)
 	assert_non_null(config.policy);
 	assert_int_equal(policy_add_defaults(config.policy), 0);
 	assert_int_equal(policy_add(config.policy, POLICY_PROTECT, "ci/deploy"), 0);
-	for (const char *const *name = (const char *const[]){".git", ".git/hooks", ".git/objects",
-							     ".git/objects/info", ".ssh", "src",
-							     "ci", "module", NULL};
+	for (const char *const *name = (const char *const[]){".git", "empty.git", ".git/hooks",
+							     ".git/objects", ".git/objects/info",
+							     ".ssh", "src", "ci", "module", NULL};
 	     *name; name++) {
 		harness_path(h, *name, path);
 		assert_int_equal(mkdir(path, 0755), 0);
@@ -128,7 +128,10 @@ static void test_protected_file(void **state)
 	struct harness *h = *state;
 	uint64_t git = node(h, FUSE_ROOT_ID, ".git");
 	uint64_t src = node(h, FUSE_ROOT_ID, "src");
+	uint64_t lock, fh;
+	uint32_t written;
 	char text[32];
+	ino_t inode;
 
 	refuse_all_changes(h, git, "config");
 	refuse_all_changes(h, node(h, FUSE_ROOT_ID, "module"), ".git");
@@ -140,6 +143,16 @@ static void test_protected_file(void **state)
 			 -EACCES);
 	assert_int_equal(call_rename(h, src, "a", git, "config", 0), -EACCES);
 	assert_int_equal(call_remove(h, FUSE_UNLINK, git, "config.lock"), 0);
+	/* A new file that is the old one's equal does no harm: it goes, the old one stays. */
+	assert_int_equal(call_create(h, git, "config.lock", O_RDWR, 0644, &lock, &fh), 0);
+	assert_int_equal(call_write(h, fh, 0, "confiG", 6, 0, 0, &written), 0);
+	assert_int_equal(call_rename(h, git, "config.lock", git, "config", 0), -EACCES);
+	assert_int_equal(call_write(h, fh, 0, "config", 6, 0, 0, &written), 0);
+	inode = harness_host_stat(h, ".git/config").st_ino;
+	assert_int_equal(call_rename(h, git, "config.lock", git, "config", 0), 0);
+	assert_false(harness_host_exists(h, ".git/config.lock"));
+	assert_int_equal(harness_host_stat(h, ".git/config").st_ino, inode);
+	assert_int_equal(call_write(h, fh, 0, "evil!!", 6, 0, 0, &written), 0);
 	harness_host_read(h, ".git/config", text, sizeof(text));
 	assert_string_equal(text, "config");
 }
@@ -180,7 +193,8 @@ static void test_ancestors_keep_their_names(void **state)
 	assert_int_equal(
 		call_rename(h, FUSE_ROOT_ID, ".git", FUSE_ROOT_ID, "other", RENAME_EXCHANGE),
 		-EACCES);
-	assert_int_equal(call_remove(h, FUSE_RMDIR, FUSE_ROOT_ID, ".git"), -EACCES);
+	assert_int_equal(call_remove(h, FUSE_RMDIR, FUSE_ROOT_ID, ".git"), -ENOTEMPTY);
+	assert_int_equal(call_remove(h, FUSE_RMDIR, FUSE_ROOT_ID, "empty.git"), -EACCES);
 	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "ci", FUSE_ROOT_ID, "c", 0), -EACCES);
 	/* What was prepared elsewhere cannot take the place. */
 	assert_int_equal(call_remove(h, FUSE_RMDIR, FUSE_ROOT_ID, "ci"), 0);

@@ -56,6 +56,7 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_FS_IO_BYTES          (1U << 20)
 #define LIMIT_FS_NAME_BYTES        255
 #define LIMIT_FS_SYMLINK_BYTES     4095
+#define LIMIT_FS_COMPARE_BYTES     (1U << 20) /* of a file that may be its equal */
 
 /* Rules for names in a share, the built-in ones included */
 #define LIMIT_POLICY_RULES      512

@@ -32,15 +32,13 @@ static void identity_set_user(struct guest_identity *identity, int as_root)
 	const struct passwd *entry = getuid() ? getpwuid(getuid()) : NULL;
 	const char *name = entry && name_is_plain(entry->pw_name) ? entry->pw_name : AGENT_NAME;
 
-	identity->agent_uid = getuid() ? getuid() : AGENT_ID;
-	identity->agent_gid = getuid() ? getgid() : AGENT_ID;
 	if (as_root) {
 		identity->uid = identity->gid = 0;
 		snprintf(identity->user, sizeof(identity->user), "root");
 		snprintf(identity->home, sizeof(identity->home), "/root");
 	} else {
-		identity->uid = identity->agent_uid;
-		identity->gid = identity->agent_gid;
+		identity->uid = getuid() ? getuid() : AGENT_ID;
+		identity->gid = getuid() ? getgid() : AGENT_ID;
 		snprintf(identity->user, sizeof(identity->user), "%s", name);
 		snprintf(identity->home, sizeof(identity->home), "/home/%s", name);
 	}

@@ -8,9 +8,7 @@
 #include "vmm/cli/run_options.h"
 
 struct guest_identity {
-	uint32_t agent_uid; /* the agent's, whom the share's files belong to */
-	uint32_t agent_gid;
-	uint32_t uid; /* of the command: the agent's, or 0 */
+	uint32_t uid; /* of the command, to whom the share's files belong: the agent's, or 0 */
 	uint32_t gid;
 	char user[33];
 	char home[64];

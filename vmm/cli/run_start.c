@@ -129,9 +129,9 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 	process_plan_add_fd(&plan, "--fd", "", parts->sockets->fs[index][1]);
 	process_plan_add_fd(&plan, "--root-fd", "", directory->directory_fd);
 	process_plan_add(&plan, "--guest-uid");
-	process_plan_add(&plan, "%u", parts->identity->agent_uid);
+	process_plan_add(&plan, "%u", parts->identity->uid);
 	process_plan_add(&plan, "--guest-gid");
-	process_plan_add(&plan, "%u", parts->identity->agent_gid);
+	process_plan_add(&plan, "%u", parts->identity->gid);
 	if (!parts->options->no_notes)
 		process_plan_add_fd(&plan, "--notify-fd", "", parts->sockets->notify[index][1]);
 	process_plan_add(&plan, "--cache");

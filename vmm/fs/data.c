@@ -310,7 +310,7 @@ int fs_lseek(struct fs_server *server, const struct wire_request *request)
 	if (in.whence != SEEK_DATA && in.whence != SEEK_HOLE)
 		return -EINVAL;
 	if (in.offset > INT64_MAX)
-		return -EINVAL;
+		return -ENXIO; /* as lseek(2) answers negative ones here */
 	offset = lseek(handle->fd, (off_t)in.offset, (int)in.whence);
 	if (offset < 0)
 		return -errno;

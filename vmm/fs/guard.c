@@ -178,8 +178,17 @@ static int guard_refuse_begun(struct fs_server *server, const struct inode *dire
 			    policy_begun_rule(server->guard.policy, &verdict->state), false);
 }
 
-int guard_remove(struct fs_server *server, const struct inode *directory, int directory_fd,
-		 const char *name)
+bool guard_protects(struct fs_server *server, const struct inode *directory, const char *name)
+{
+	struct policy_verdict verdict;
+
+	guard_examine(server, directory, name, &verdict);
+	return verdict.protected && !verdict.hidden;
+}
+
+/* Before the name goes; @removes: a directory of that name with it. */
+static int guard_take_away(struct fs_server *server, const struct inode *directory,
+			   int directory_fd, const char *name, bool removes)
 {
 	struct policy_verdict verdict;
 	struct statx status;
@@ -190,13 +199,23 @@ int guard_remove(struct fs_server *server, const struct inode *directory, int di
 	if ((verdict.protected_if_old || policy_state_has_begun(&verdict.state)) &&
 	    guard_status(directory_fd, name, &status)) {
 		guard_judge(server, directory, name, &status, &verdict);
-		/* Made anew, a directory would not be bound by what binds an old one. */
-		if (S_ISDIR(status.stx_mode) &&
+		/* Made anew, a directory would not be bound by what binds an old one. Programs try
+		 * to remove directories that may be empty, though, and expect to hear that they are
+		 * not. */
+		if (removes && S_ISDIR(status.stx_mode) &&
 		    memcmp(verdict.state.matched, verdict.matched_if_new,
 			   sizeof(verdict.matched_if_new)) != 0)
-			return guard_refuse_begun(server, directory, name, &verdict);
+			return path_is_empty(server->proc_fd, directory_fd, name)
+				       ? guard_refuse_begun(server, directory, name, &verdict)
+				       : -ENOTEMPTY;
 	}
 	return verdict.protected ? guard_refuse(server, directory, name, verdict.rule, false) : 0;
+}
+
+int guard_remove(struct fs_server *server, const struct inode *directory, int directory_fd,
+		 const char *name)
+{
+	return guard_take_away(server, directory, directory_fd, name, true);
 }
 
 /* What a directory holds must not come under a rule, or leave one, with its name. */
@@ -222,7 +241,7 @@ static int guard_move_directory(struct fs_server *server, const struct inode *di
 int guard_move(struct fs_server *server, const struct inode *directory, int directory_fd,
 	       const char *name, const struct inode *new_directory, const char *new_name)
 {
-	int error = guard_remove(server, directory, directory_fd, name);
+	int error = guard_take_away(server, directory, directory_fd, name, false);
 	struct statx status;
 
 	error = error ? error : guard_make(server, new_directory, new_name);

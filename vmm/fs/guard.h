@@ -47,6 +47,9 @@ void guard_note_made(struct fs_server *server, const struct inode *directory, in
 int guard_remove(struct fs_server *server, const struct inode *directory, int directory_fd,
 		 const char *name);
 
+/* Whether the rules protect what is @name of @directory, or would, whatever it is. */
+bool guard_protects(struct fs_server *server, const struct inode *directory, const char *name);
+
 /* Before what is @name of @directory moves to @new_name of @new_directory. Where something may be
  * there already, guard_remove is asked as well; for an exchange, this both ways. */
 int guard_move(struct fs_server *server, const struct inode *directory, int directory_fd,

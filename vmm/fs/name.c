@@ -237,6 +237,24 @@ static int name_may_move(struct fs_server *server, const struct fs_place *from,
 	return error;
 }
 
+/*
+ * A protected file that is to be replaced by its equal, as git does with its configuration when a
+ * change turns out to be none: nothing need happen but that the new one goes. (It must not take the
+ * place: it may still be open to write.) Whether that is so, and done.
+ */
+static bool name_replaces_equal(struct fs_server *server, struct fs_place *from,
+				struct fs_place *to, struct inode *moved,
+				const struct statx *moved_status)
+{
+	if (!guard_protects(server, to->directory, to->name) ||
+	    guard_remove(server, from->directory, from->fd, from->name) ||
+	    !path_same_file_contents(server->proc_fd, from->fd, from->name, to->fd, to->name) ||
+	    unlinkat(from->fd, from->name, 0))
+		return false;
+	name_forget_place(server, from, moved, moved_status);
+	return true;
+}
+
 static int name_move(struct fs_server *server, struct fs_place *from, struct fs_place *to,
 		     unsigned int flags)
 {
@@ -249,6 +267,9 @@ static int name_move(struct fs_server *server, struct fs_place *from, struct fs_
 		error = name_hold(server, to, &other, &other_status);
 	if (!error)
 		error = fs_settle_places(server, from, to);
+	if (!error && flags == 0 && moved_status.stx_mask && other_status.stx_mask &&
+	    name_replaces_equal(server, from, to, moved, &moved_status))
+		return 0;
 	if (!error)
 		error = name_may_move(server, from, to, flags);
 	if (error)

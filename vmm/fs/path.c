@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/fs/path.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -9,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 
 int path_check_name(const char *name)
@@ -79,6 +81,58 @@ int path_reopen(int proc_fd, int fd, int flags)
 		openat(proc_fd, path_number(fd).text, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	return opened < 0 ? -errno : opened;
+}
+
+bool path_is_empty(int proc_fd, int directory_fd, const char *name)
+{
+	FD_CLEANUP int path_fd = path_open_name(directory_fd, name);
+	int fd = path_fd < 0 ? -1 : path_reopen(proc_fd, path_fd, O_RDONLY | O_DIRECTORY);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	unsigned int entries = 0;
+
+	if (!directory) {
+		fd_close(&fd);
+		return false;
+	}
+	while (entries < 3 && readdir(directory))
+		entries++; /* "." and ".." are two */
+	closedir(directory);
+	return entries < 3;
+}
+
+/* Opens the regular file @name to read, if it is one that is small enough. fd or -errno. */
+static int path_open_small_file(int proc_fd, int directory_fd, const char *name,
+				struct statx *status)
+{
+	FD_CLEANUP int path_fd = path_open_name(directory_fd, name);
+	int error = path_fd < 0 ? path_fd : path_status(path_fd, status);
+
+	if (!error && (!S_ISREG(status->stx_mode) || status->stx_size > LIMIT_FS_COMPARE_BYTES))
+		error = -EINVAL;
+	return error ? error : path_reopen(proc_fd, path_fd, O_RDONLY);
+}
+
+bool path_same_file_contents(int proc_fd, int directory_fd, const char *name,
+			     int other_directory_fd, const char *other_name)
+{
+	struct statx status, other_status;
+	FD_CLEANUP int fd = path_open_small_file(proc_fd, directory_fd, name, &status);
+	FD_CLEANUP int other_fd =
+		path_open_small_file(proc_fd, other_directory_fd, other_name, &other_status);
+	char bytes[4096], other_bytes[4096];
+
+	if (fd < 0 || other_fd < 0 || status.stx_size != other_status.stx_size ||
+	    status.stx_mode != other_status.stx_mode)
+		return false;
+	for (uint64_t at = 0; at < status.stx_size; at += sizeof(bytes)) {
+		size_t length = (size_t)bytes_minimum(status.stx_size - at, sizeof(bytes));
+
+		if (fd_pread_full(fd, bytes, length, (off_t)at) ||
+		    fd_pread_full(other_fd, other_bytes, length, (off_t)at) ||
+		    memcmp(bytes, other_bytes, length) != 0)
+			return false;
+	}
+	return true;
 }
 
 /* Opens @inode by the name it has in @directory_fd, if that is still the same inode. */

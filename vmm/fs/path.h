@@ -42,6 +42,15 @@ int path_status(int fd, struct statx *status);
  * fd or -errno. */
 int path_reopen(int proc_fd, int fd, int flags);
 
+/* Whether the directory @name of @directory_fd has no entries. False when that cannot be known. */
+bool path_is_empty(int proc_fd, int directory_fd, const char *name);
+
+/* Whether both names are regular files of at most LIMIT_FS_COMPARE_BYTES, equal in mode and
+ * contents.
+ */
+bool path_same_file_contents(int proc_fd, int directory_fd, const char *name,
+			     int other_directory_fd, const char *other_name);
+
 /* The text of a number, for *at calls below /proc/self/fd. */
 struct path_number {
 	char text[12];
