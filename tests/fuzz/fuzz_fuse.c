@@ -8,7 +8,7 @@
  *
  * The first byte says how the share is served: 1 read-only, 2 with few descriptors, 4 with the
  * built-in rules (and then a hidden and a protected file are canaries too), 8 and 16 the cache
- * mode.
+ * mode, 32 under review (and then the share is a canary as a whole).
  *
  * @node picks from the known node ids. @patch & 0x80 puts a known handle, & 0x40 a known node id,
  * over the first eight bytes of the arguments. @room * 16 is the payload space of the reply.
@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "vmm/fs/policy.h"
@@ -35,7 +36,8 @@
 #define CONFIG        "config"  /* in a protected one */
 #define REPLY_MAXIMUM (16 + 256 * 16)
 
-static char base[64], share[80], outside[80];
+static char base[64], share[80], outside[80], upper[80];
+static uint64_t share_hash; /* of all that a change of the share would alter */
 static int start_directory; /* the server leaves it; a fuzzer's own paths may be relative */
 
 struct session {
@@ -49,6 +51,7 @@ struct session {
 	unsigned int handle_count;
 	uint64_t unique;
 	bool rules;
+	bool review;
 };
 
 #define CHECK(condition)                                                                        \
@@ -110,7 +113,8 @@ static void prepare(void)
 	atexit(clean_up);
 	snprintf(share, sizeof(share), "%s/share", base);
 	snprintf(outside, sizeof(outside), "%s/outside", base);
-	CHECK(mkdir(share, 0755) == 0 && mkdir(outside, 0755) == 0);
+	snprintf(upper, sizeof(upper), "%s/upper", base);
+	CHECK(mkdir(share, 0755) == 0 && mkdir(outside, 0755) == 0 && mkdir(upper, 0755) == 0);
 	write_text(outside, "canary", CANARY);
 	write_text(outside, "linked", LINKED);
 	start_directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -139,6 +143,57 @@ static void fill_share(void)
 	CHECK(symlink("../outside", path) == 0);
 	snprintf(path, sizeof(path), "%s/p", share);
 	CHECK(mkfifo(path, 0644) == 0);
+}
+
+static void hash_bytes(const void *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		share_hash = (share_hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3ULL;
+}
+
+static int hash_one(const char *path, const struct stat *status, int flag, struct FTW *walk)
+{
+	char content[64];
+	int fd = S_ISREG(status->st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t length = fd < 0 ? 0 : read(fd, content, sizeof(content));
+
+	(void)flag;
+	(void)walk;
+	if (fd >= 0)
+		close(fd);
+	CHECK(length >= 0);
+	hash_bytes(path, strlen(path));
+	hash_bytes(content, (size_t)length);
+	hash_bytes(&status->st_mode, sizeof(status->st_mode));
+	hash_bytes(&status->st_ino, sizeof(status->st_ino));
+	hash_bytes(&status->st_nlink, sizeof(status->st_nlink));
+	hash_bytes(&status->st_size, sizeof(status->st_size));
+	hash_bytes(&status->st_mtim, sizeof(status->st_mtim));
+	hash_bytes(&status->st_ctim, sizeof(status->st_ctim));
+	return 0;
+}
+
+static uint64_t hash_share(void)
+{
+	share_hash = 0xcbf29ce484222325ULL;
+	CHECK(nftw(share, hash_one, 16, FTW_PHYS) == 0);
+	return share_hash;
+}
+
+/* An empty upper layer. -1: this file system cannot hold one. */
+static int open_upper(void)
+{
+	int fd;
+
+	chmod(upper, 0755);
+	CHECK(nftw(upper, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
+	fd = open(upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	if (fsetxattr(fd, "user.probe", "y", 1, 0) == 0 && mknodat(fd, "probe", S_IFCHR, 0) == 0 &&
+	    unlinkat(fd, "probe", 0) == 0)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 static void check_canaries(bool rules)
@@ -183,7 +238,8 @@ static void check_descriptors(void)
 			continue;
 		target[length] = '\0';
 		if (strncmp(target, base, strlen(base)) == 0)
-			CHECK(strncmp(target, share, strlen(share)) == 0);
+			CHECK(strncmp(target, share, strlen(share)) == 0 ||
+			      strncmp(target, upper, strlen(upper)) == 0);
 	}
 	closedir(directory);
 }
@@ -312,7 +368,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct session session;
 	struct fs_config config = {.guest_uid = 1000, .guest_gid = 1000, .notify_fd = -1};
+	struct fs_review review = {.upper_fd = -1, .base_fd = -1};
 	unsigned int records = 0;
+	uint64_t before = 0;
 
 	if (size == 0)
 		return 0;
@@ -327,10 +385,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	session.rules = data[0] & 4;
 	config.policy = policy_create();
 	CHECK(config.policy && (!session.rules || policy_add_defaults(config.policy) == 0));
+	if (data[0] & 32)
+		review.upper_fd = open_upper();
+	session.review = review.upper_fd >= 0;
+	if (session.review) {
+		config.read_only = false;
+		config.review = &review;
+		before = hash_share();
+	}
 	config.root_fd = open(share, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CHECK(config.root_fd >= 0);
 	CHECK(fs_server_create(&session.server, &config) == 0);
 	close(config.root_fd);
+	if (session.review)
+		close(review.upper_fd);
 	start_session(&session);
 	for (size_t at = 1; size - at >= RECORD_HEAD && records < RECORD_MAX; records++) {
 		const uint8_t *head = data + at;
@@ -345,6 +413,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_descriptors();
 	fs_server_destroy(session.server);
 	CHECK(fchdir(start_directory) == 0);
-	check_canaries(session.rules);
+	CHECK(!session.review || hash_share() == before);
+	check_canaries(session.rules && !session.review);
 	return 0;
 }

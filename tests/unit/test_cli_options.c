@@ -85,14 +85,14 @@ static void test_every_option(void **state)
 
 	(void)state;
 	setenv("CLI_OPTIONS_GIVEN", "x", 1);
-	assert_int_equal(PARSE(&line, "--share", "/a", "--at", "/b", "--share=/c:ro", "--root",
-			       "r.erofs", "--workdir", "/w", "--user", "root", "--env",
-			       "CLI_OPTIONS_GIVEN", "--env=A=b=c", "--cpus", "16", "--memory", "64",
-			       "--timeout", "2m", "--json", "-", "--kernel", "k", "--debug-console",
-			       "--terminal-passthrough", "--quiet", "-v", "--trap-registers",
-			       "--no-io-uring", "--hide", "*.key", "--show=a/.env", "--protect",
-			       "ci", "--unprotect", ".vscode", "--cache", "exclusive",
-			       "--share-anyway", "--", "ls", "-l"),
+	assert_int_equal(PARSE(&line, "--share", "/a", "--at", "/b", "--share=/c:ro", "--share",
+			       "/d:review", "--root", "r.erofs", "--workdir", "/w", "--user",
+			       "root", "--env", "CLI_OPTIONS_GIVEN", "--env=A=b=c", "--cpus", "16",
+			       "--memory", "64", "--timeout", "2m", "--json", "-", "--kernel", "k",
+			       "--debug-console", "--terminal-passthrough", "--quiet", "-v",
+			       "--trap-registers", "--no-io-uring", "--hide", "*.key",
+			       "--show=a/.env", "--protect", "ci", "--unprotect", ".vscode",
+			       "--cache", "exclusive", "--share-anyway", "--", "ls", "-l"),
 			 RUN_OPTIONS_RUN);
 	assert_int_equal(options->rule_count, 4);
 	assert_string_equal(options->rules[0].option, "--hide");
@@ -101,13 +101,15 @@ static void test_every_option(void **state)
 	assert_string_equal(options->rules[3].pattern, ".vscode");
 	assert_int_equal(options->cache, FS_CACHE_EXCLUSIVE);
 	assert_true(options->share_anyway);
-	assert_int_equal(options->share_count, 2);
+	assert_int_equal(options->share_count, 3);
 	assert_string_equal(options->shares[0].directory, "/a");
 	assert_string_equal(options->shares[0].at, "/b");
 	assert_false(options->shares[0].read_only);
 	assert_string_equal(options->shares[1].directory, "/c");
 	assert_null(options->shares[1].at);
-	assert_true(options->shares[1].read_only);
+	assert_true(options->shares[1].read_only && !options->shares[1].review);
+	assert_string_equal(options->shares[2].directory, "/d");
+	assert_true(options->shares[2].review && !options->shares[2].read_only);
 	assert_string_equal(options->root, "r.erofs");
 	assert_string_equal(options->working_directory, "/w");
 	assert_true(options->as_root);

@@ -316,6 +316,7 @@ static void test_programs_refuse_the_rest(void **state)
 		{PROGRAM_FS, {"--read"}, "unknown option '--read'; see 'mvagent-fs --help'"},
 		{PROGRAM_FS, {"--guest-uid=4294967295"}, "a number of 0 to 4294967294"},
 		{PROGRAM_FS, {"--root=/absent"}, "cannot share '/absent'"},
+		{PROGRAM_FS, {"--upper=/absent"}, "cannot put changes in '/absent'"},
 		{PROGRAM_FS, {"--root=/"}, "one of --fd N and --socket PATH"},
 		{PROGRAM_FS, {"--fd=2"}, "--root DIR or --root-fd N"},
 		{PROGRAM_FS, {"--fd=2", "x"}, "unexpected argument 'x'"},

@@ -7,6 +7,7 @@
 #include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/cli/run_review.h"
 #include "vmm/cli/run_start.h"
 
 struct run {
@@ -14,6 +15,7 @@ struct run {
 	struct installation installation;
 	struct guest_identity identity;
 	struct run_shares shares;
+	struct run_review review;
 	struct report report;
 	struct report_file json;
 	bool outcome_printed; /* its sentence is on standard error already */
@@ -87,6 +89,7 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	error = error ? error
 		      : guest_identity_create(&run->identity, &run->options, supervisor->terminal);
 	error = error ? error : run_encode_start(run, supervisor);
+	error = error ? error : run_review_begin(&run->review, &run->options, &run->shares);
 	error = error ? error : run_sockets_create(&run->sockets, run->shares.count);
 	error = error ? error : run_start_processes(run, supervisor);
 	return error;
@@ -111,6 +114,7 @@ static int run_finish(struct run *run)
 	if (report->outcome.sentence[0] && !run->outcome_printed)
 		log_error("%s", report->outcome.sentence);
 	report_log(report);
+	run_review_end(&run->review, outcome_exit_status(&report->outcome));
 	if (run->options.json && report_write_json(report, &run->json) < 0)
 		return EXIT_MVAGENT;
 	return outcome_exit_status(&report->outcome);
@@ -124,6 +128,7 @@ static struct run *run_create(void)
 		return NULL;
 	run->json = REPORT_FILE_NONE;
 	run->inputs = RUN_INPUTS_NONE;
+	run_review_init(&run->review);
 	run_sockets_init(&run->sockets);
 	return run;
 }
@@ -137,6 +142,7 @@ static void run_destroy(struct run *run)
 	/* The streams' own ends stay open: a thread may still wait on standard input, and ends with
 	 * us. */
 	report_file_close(&run->json);
+	run_review_destroy(&run->review);
 	run_shares_destroy(&run->shares);
 	guest_identity_destroy(&run->identity);
 	run_options_free(&run->options);

@@ -16,8 +16,11 @@ static const char usage[] =
 	"Runs a command in a virtual machine of its own, which sees the shares and nothing else\n"
 	"of this host's files, has no way to a network, and is gone when the command ends.\n"
 	"\n"
-	"  --share DIR[:ro]      share a directory (at its own path in the guest); the first one\n"
-	"                        is the working directory. May be given several times\n"
+	"  --share DIR[:ro|:review]\n"
+	"                        share a directory (at its own path in the guest); the first one\n"
+	"                        is the working directory. May be given several times. ':ro': the\n"
+	"                        command cannot change it; ':review': what it changes waits for\n"
+	"                        'mvagent diff' and 'mvagent apply'\n"
 	"  --hide, --show, --protect, --unprotect PATTERN\n"
 	"                        names in the shares that the command must not see, or not "
 	"change,\n"
@@ -103,21 +106,29 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
+/* Takes @suffix off unless a directory of that very name exists. */
+static bool take_suffix(char *value, const char *suffix)
+{
+	size_t length = strlen(value), suffix_length = strlen(suffix);
+
+	if (length <= suffix_length || strcmp(value + length - suffix_length, suffix) != 0 ||
+	    access(value, F_OK) == 0)
+		return false;
+	value[length - suffix_length] = '\0';
+	return true;
+}
+
 static int set_share(struct run_options *options, char *value)
 {
 	struct run_share *share = &options->shares[options->share_count];
-	size_t length = strlen(value);
 
 	if (options->share_count == LIMIT_SHARES) {
 		log_error("--share %s: at most %d shares can be given", value, LIMIT_SHARES);
 		return -E2BIG;
 	}
 	*share = (struct run_share){.directory = value};
-	/* "DIR:ro" unless a directory of that very name exists. */
-	if (length > 3 && strcmp(value + length - 3, ":ro") == 0 && access(value, F_OK) != 0) {
-		value[length - 3] = '\0';
-		share->read_only = true;
-	}
+	share->read_only = take_suffix(value, ":ro");
+	share->review = !share->read_only && take_suffix(value, ":review");
 	if (!*value) {
 		log_error("--share needs a directory");
 		return -EINVAL;

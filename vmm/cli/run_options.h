@@ -13,6 +13,7 @@ struct run_share {
 	const char *directory; /* as given */
 	const char *at;        /* mount point in the guest; NULL: the host's own path */
 	bool read_only;
+	bool review; /* changes wait beside it for `mvagent apply` */
 };
 
 /* A rule for names in the shares, as mvagent-fs takes it. */

@@ -117,6 +117,7 @@ static int share_open(struct shared_directory *directory, const struct run_share
 	if (error)
 		return error;
 	directory->read_only = share->read_only;
+	directory->review = share->review;
 	if (!realpath(share->directory, resolved))
 		return log_errno(-errno, "--share %s: cannot find its full path", share->directory);
 	error = anyway ? 0 : share_check_extent(share->directory, resolved);
@@ -137,7 +138,10 @@ static int share_open(struct shared_directory *directory, const struct run_share
 		return -EBUSY;
 	}
 	directory->path = strdup(at);
-	return directory->path ? 0 : log_errno(-ENOMEM, "--share %s", share->directory);
+	directory->host_path = strdup(resolved);
+	return directory->path && directory->host_path
+		       ? 0
+		       : log_errno(-ENOMEM, "--share %s", share->directory);
 }
 
 static int compare_paths(const void *a, const void *b)
@@ -154,7 +158,7 @@ int run_shares_open(struct run_shares *shares, const struct run_options *options
 		struct shared_directory *directory = &shares->directories[i];
 		int error;
 
-		directory->directory_fd = -1;
+		directory->directory_fd = directory->upper_fd = directory->base_fd = -1;
 		shares->count++;
 		snprintf(directory->tag, sizeof(directory->tag), "share%u", i);
 		error = share_open(directory, &options->shares[i], options->share_anyway);
@@ -180,9 +184,14 @@ int run_shares_open(struct run_shares *shares, const struct run_options *options
 void run_shares_destroy(struct run_shares *shares)
 {
 	for (unsigned int i = 0; i < shares->count; i++) {
-		fd_close(&shares->directories[i].directory_fd);
-		free(shares->directories[i].path);
-		shares->directories[i].path = NULL;
+		struct shared_directory *directory = &shares->directories[i];
+
+		fd_close(&directory->directory_fd);
+		fd_close(&directory->upper_fd);
+		fd_close(&directory->base_fd);
+		free(directory->path);
+		free(directory->host_path);
+		directory->path = directory->host_path = NULL;
 	}
 	shares->count = 0;
 }

@@ -12,6 +12,11 @@ struct shared_directory {
 	char *path;   /* mount point in the guest, allocated */
 	bool read_only;
 	int directory_fd; /* O_PATH; -1 once handed over */
+	bool review;
+	char *host_path; /* absolute, without links in it; allocated */
+	/* Under review, once run_review_begin has made them (run_review.h); else -1. */
+	int upper_fd;
+	int base_fd;
 };
 
 struct run_shares {

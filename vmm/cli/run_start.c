@@ -142,6 +142,10 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 	}
 	if (directory->read_only)
 		process_plan_add(&plan, "--read-only");
+	if (directory->review) {
+		process_plan_add_fd(&plan, "--upper-fd", "", directory->upper_fd);
+		process_plan_add_fd(&plan, "--base-fd", "", directory->base_fd);
+	}
 	if (parts->options->quiet)
 		process_plan_add(&plan, "--quiet");
 	if (parts->options->no_io_uring)

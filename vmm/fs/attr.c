@@ -60,7 +60,7 @@ static uint32_t attr_guest_gid(const struct attr_owner *owner, const struct stat
 	return ATTR_OVERFLOW_ID;
 }
 
-static uint64_t attr_inode_number(uint64_t root_device, const struct statx *status)
+uint64_t attr_inode_number(uint64_t root_device, const struct statx *status)
 {
 	uint64_t device = (uint64_t)status->stx_dev_major << 32 | status->stx_dev_minor;
 

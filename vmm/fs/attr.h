@@ -33,6 +33,9 @@ void attr_owner_destroy(struct attr_owner *owner);
 /* Whether a file of that owner is the invoking user's own. */
 bool attr_owned(const struct attr_owner *owner, const struct statx *status);
 
+/* The file's number as the guest sees it. */
+uint64_t attr_inode_number(uint64_t root_device, const struct statx *status);
+
 /* Converts. @root_device: device number (major << 32 | minor) of the share's root; a file on
  * another one (a btrfs subvolume, a layer of an overlay) gets a number that cannot clash. */
 void attr_fill(const struct attr_owner *owner, uint64_t root_device, const struct statx *status,

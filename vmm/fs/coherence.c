@@ -79,11 +79,15 @@ void coherence_watch(struct fs_server *server, struct inode *directory)
 	struct coherence *coherence = &server->coherence;
 	int error, fd;
 
-	if (!coherence->ready || !coherence->watch || directory->watch)
+	/* The upper layer of a review changes by the guest alone. */
+	if (!coherence->ready || !coherence->watch || directory->watch ||
+	    directory->layers == INODE_UPPER)
 		return;
 	fd = path_inode_fd(&server->inodes, directory);
 	if (fd < 0)
 		return;
+	if (directory->layers == INODE_MERGED)
+		fd = directory->lower_fd;
 	error = watch_add(coherence->watch, fd, directory->id, &directory->watch);
 	if (error != -ENOSPC || coherence->full)
 		return;
@@ -97,13 +101,19 @@ void coherence_forget(struct fs_server *server, struct inode *inode)
 {
 	if (!inode->watch)
 		return;
-	watch_remove(server->coherence.watch, inode->watch, inode->fd);
+	watch_remove(server->coherence.watch, inode->watch, layer_lower_fd(inode));
 	inode->watch = NULL;
 }
 
 static bool coherence_watches(const struct fs_server *server, const struct inode *directory)
 {
-	return directory && directory->watch && server->coherence.ready;
+	return directory && server->coherence.ready &&
+	       (directory->watch || directory->layers == INODE_UPPER);
+}
+
+void coherence_lose(struct fs_server *server)
+{
+	server->coherence.lost = server->coherence.ready;
 }
 
 bool coherence_covers(struct fs_server *server, const struct inode *inode,
@@ -248,12 +258,22 @@ static uint64_t coherence_child(struct fs_server *server, struct inode *director
 	struct statx status;
 	struct inode *inode;
 
-	if (fd < 0 ||
-	    statx(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, PATH_STATX_MASK, &status))
+	if (fd < 0 || layer_look(server, directory, fd, name, &status))
 		return 0;
 	identity = link_identity(server, directory, name, &status);
 	inode = inode_find_identity(&server->inodes, &identity);
 	return inode ? inode->id : 0;
+}
+
+/* Whether the guest sees something of its own by that name, in a share under review. */
+static bool coherence_is_hidden(struct fs_server *server, struct inode *directory, const char *name)
+{
+	struct layer_view view;
+
+	if (directory->layers != INODE_MERGED || path_inode_fd(&server->inodes, directory) < 0 ||
+	    layer_view(directory, name, &view))
+		return false;
+	return (view.upper && !S_ISDIR(view.status.stx_mode)) || view.whiteout;
 }
 
 /* fanotify's bits as inotify's. Of a file made and removed again both are told, in that order. */
@@ -300,6 +320,12 @@ static void coherence_event(void *context, const struct watch_event *event)
 	if (guard_hides(server, directory, event->name))
 		return;
 	child = coherence_child(server, directory, event->name);
+	if (coherence_is_hidden(server, directory, event->name)) {
+		/* The change may be older than the guest's copy, and its cache older than that. */
+		if (child)
+			coherence_put_inode(coherence, child);
+		return;
+	}
 	if (event->mask & entry_changes) {
 		coherence_put_entry(coherence, NOTIFY_EXPIRE_ENTRY, directory->id, 0, event->name,
 				    0);

@@ -54,6 +54,9 @@ void coherence_watch(struct fs_server *server, struct inode *directory);
 /* The inode is about to be forgotten. */
 void coherence_forget(struct fs_server *server, struct inode *inode);
 
+/* The guest must forget all that it was told. */
+void coherence_lose(struct fs_server *server);
+
 /* For what is found, or not found (NULL), in @directory (NULL: unknown). */
 struct validity coherence_validity(struct fs_server *server, const struct inode *directory,
 				   const struct inode *inode, const struct statx *status);

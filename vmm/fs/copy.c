@@ -14,6 +14,7 @@
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/limits.h"
+#include "vmm/review/layout.h"
 
 #define COPY_BUFFER_BYTES 65536U
 #define COPY_MODE_MASK    (S_ISVTX | S_IRWXU | S_IRWXG | S_IRWXO)
@@ -80,7 +81,7 @@ static int copy_contents(int from, int to, off_t size)
 }
 
 /* The guest knows no other attributes than user.*; a file system without them has none to copy. */
-static int copy_attributes(int from, int to)
+int copy_user_attributes(int from, int to)
 {
 	char names[65536];
 	ssize_t size = flistxattr(from, names, sizeof(names));
@@ -95,7 +96,8 @@ static int copy_attributes(int from, int to)
 	for (const char *name = names; !error && name < names + size; name += strlen(name) + 1) {
 		ssize_t length;
 
-		if (strncmp(name, "user.", 5) != 0)
+		if (strncmp(name, "user.", 5) != 0 ||
+		    strncmp(name, REVIEW_XATTR_OURS, strlen(REVIEW_XATTR_OURS)) == 0)
 			continue;
 		length = fgetxattr(from, name, value, XATTR_SIZE_MAX);
 		if (length < 0 || fsetxattr(to, name, value, (size_t)length, 0))
@@ -114,7 +116,7 @@ int copy_file(int from, int to, const struct statx *status)
 	int error = copy_contents(from, to, (off_t)status->stx_size);
 
 	if (!error)
-		error = copy_attributes(from, to);
+		error = copy_user_attributes(from, to);
 	if (error)
 		return error;
 	/* Group before mode, which it may change; another group than ours may not be given. */

@@ -10,4 +10,7 @@ struct statx;
  * file system can. 0 or -errno. */
 int copy_file(int from, int to, const struct statx *status);
 
+/* Copies the attributes user.* but our own (vmm/review/layout.h). 0 or -errno. */
+int copy_user_attributes(int from, int to);
+
 #endif

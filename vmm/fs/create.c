@@ -71,31 +71,36 @@ static int create_open_existing(struct fs_server *server, struct inode *director
 }
 
 /* Makes the file of a CREATE or opens the one that is there. */
-static int create_open(struct fs_server *server, const struct fs_place *place,
+static int create_open(struct fs_server *server, struct fs_place *place,
 		       const struct fuse_create_in *in, int flags, struct inode **inode,
 		       struct statx *status, struct handle **handle)
 {
-	int error = inode_reserve_fd(&server->inodes);
+	struct fs_new new;
+	int error = fs_begin_new(server, place, &new);
 	int fd;
 
+	if (!error)
+		error = inode_reserve_fd(&server->inodes);
 	if (error)
-		return error;
-	fd = path_create_name(place->fd, place->name, flags & O_ACCMODE,
-			      in->mode & CREATE_MODE_MASK);
-	if (fd < 0) {
+		goto out;
+	fd = path_create_name(place->fd, new.name, flags & O_ACCMODE, in->mode & CREATE_MODE_MASK);
+	error = fd < 0 ? fd : fs_finish_new(server, place, &new);
+	if (error) {
+		fd_close(&fd);
 		inode_return_fd(&server->inodes);
-		if (fd != -EEXIST || (in->flags & O_EXCL))
-			return fd;
-		return create_open_existing(server, place->directory, place->name, flags, inode,
-					    status, handle);
+		goto out;
 	}
-	guard_note_made(server, place->directory, place->fd, place->name);
 	error = create_adopt(server, fd, inode, status, handle);
 	if (error)
 		return error;
 	guard_enter(server, place->directory, place->name, status, *inode);
 	inode_set_place(&server->inodes, *inode, place->directory->id, place->name);
 	return 0;
+out:
+	if (error != -EEXIST || (in->flags & O_EXCL))
+		return error;
+	return create_open_existing(server, place->directory, place->name, flags, inode, status,
+				    handle);
 }
 
 int fs_create(struct fs_server *server, const struct wire_request *request)
@@ -115,9 +120,7 @@ int fs_create(struct fs_server *server, const struct wire_request *request)
 	flags = fs_open_flags(server, in.flags);
 	if (flags < 0)
 		return flags;
-	error = guard_make(server, place.directory, place.name);
-	if (!error)
-		error = create_open(server, &place, &in, flags, &inode, &status, &handle);
+	error = create_open(server, &place, &in, flags, &inode, &status, &handle);
 	return error ? error : create_reply(server, request, inode, &status, handle);
 }
 
@@ -141,7 +144,14 @@ int fs_tmpfile(struct fs_server *server, const struct wire_request *request)
 	error = inode_reserve_fd(&server->inodes);
 	if (error)
 		return error;
-	fd = path_create_unnamed(directory_fd, flags & O_ACCMODE, in.mode & CREATE_MODE_MASK);
+	/* In a share under review any directory of the upper layer will do. */
+	if (server->layer) {
+		error = layer_may_write(directory);
+		directory_fd = server->root_fd;
+	}
+	fd = error ? error
+		   : path_create_unnamed(directory_fd, flags & O_ACCMODE,
+					 in.mode & CREATE_MODE_MASK);
 	if (fd < 0) {
 		inode_return_fd(&server->inodes);
 		return fd;

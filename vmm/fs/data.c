@@ -65,6 +65,10 @@ int fs_open_inode(struct fs_server *server, struct inode *inode, enum handle_typ
 							 : -ENXIO;
 	if (type == HANDLE_DIRECTORY && inode->identity.type != S_IFDIR)
 		return -ENOTDIR;
+	/* Whoever wants to write has had it copied up. */
+	if (server->layer && inode->layers == INODE_LOWER &&
+	    (flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY)
+		return -EROFS;
 	path_fd = path_inode_fd(&server->inodes, inode);
 	if (path_fd < 0)
 		return path_fd;

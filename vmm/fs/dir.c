@@ -8,16 +8,10 @@
 #include <unistd.h>
 
 #include "vmm/base/bytes.h"
+#include "vmm/base/fd.h"
+#include "vmm/fs/dirent.h"
+#include "vmm/fs/layer.h"
 #include "vmm/fs/operation.h"
-
-/* getdents64(2); the entry's name follows and ends with a NUL. */
-struct linux_dirent64 {
-	uint64_t d_ino;
-	int64_t d_off;
-	uint16_t d_reclen;
-	uint8_t d_type;
-	char d_name[];
-};
 
 int fs_opendir(struct fs_server *server, const struct wire_request *request)
 {
@@ -39,6 +33,7 @@ int fs_opendir(struct fs_server *server, const struct wire_request *request)
 	if (error)
 		return error;
 	out.fh = handle->id;
+	handle->layers = inode->layers;
 	if (coherence_caches_listing(server, inode))
 		out.open_flags = FOPEN_CACHE_DIR | FOPEN_KEEP_CACHE;
 	result = wire_reply(request, &out, sizeof(out));
@@ -76,11 +71,57 @@ int fs_fsyncdir(struct fs_server *server, const struct wire_request *request)
 	return fsync(handle->fd) ? -errno : 0;
 }
 
-/* Makes the guest's position the one where the next entry comes from. */
-static int dir_seek(struct handle *handle, struct directory_buffer *buffer, uint64_t position)
+/* A listing of a share under review begins: with the layers that the directory has by now. */
+static int dir_begin_layers(struct fs_server *server, struct handle *handle,
+			    struct inode *directory, struct directory_buffer *buffer)
 {
-	if ((int64_t)position == handle->position)
+	struct handle_table *handles = &server->handles;
+	struct layer_listing *listing = NULL;
+	int fd = path_inode_fd(&server->inodes, directory);
+	size_t room;
+	int error = 0;
+
+	handle_set_listing(handles, handle, NULL);
+	/* A directory that was removed goes on as it was. */
+	if (fd == -ESTALE)
 		return 0;
+	if (fd >= 0 && handle->layers != directory->layers) {
+		FD_CLEANUP int opened = path_reopen(server->proc_fd, fd, O_RDONLY | O_DIRECTORY);
+
+		if (opened < 0)
+			return opened;
+		if (dup3(opened, handle->fd, O_CLOEXEC) < 0)
+			return -errno;
+		handle->layers = directory->layers;
+		buffer->start = buffer->end = 0;
+		handle->position = 0;
+	}
+	if (fd < 0 || directory->layers != INODE_MERGED)
+		return fd < 0 ? fd : 0;
+	room = bytes_minimum(LIMIT_LAYER_LISTING_BYTES,
+			     LIMIT_LAYER_LISTINGS_BYTES - handles->listing_bytes);
+	error = layer_list(server, directory, room, &listing);
+	if (error)
+		return error;
+	handle_set_listing(handles, handle, listing);
+	handle->position = 0;
+	return 0;
+}
+
+/* Makes the guest's position the one where the next entry comes from. */
+static int dir_seek(struct fs_server *server, struct handle *handle, struct inode *directory,
+		    struct directory_buffer *buffer, uint64_t position)
+{
+	int error = server->layer && position == 0
+			    ? dir_begin_layers(server, handle, directory, buffer)
+			    : 0;
+
+	if (error || (int64_t)position == handle->position)
+		return error;
+	if (handle->listing) {
+		handle->position = (int64_t)layer_listing_seek(handle->listing, position);
+		return 0;
+	}
 	/* A position that the directory never gave out is answered by its file system. */
 	if (lseek(handle->fd, (off_t)position, SEEK_SET) < 0)
 		return -errno;
@@ -94,6 +135,8 @@ static const struct linux_dirent64 *dir_peek(struct handle *handle, struct direc
 					     int *error)
 {
 	*error = 0;
+	if (handle->listing)
+		return layer_listing_at(handle->listing, (size_t)handle->position);
 	if (buffer->start >= buffer->end) {
 		long length =
 			syscall(SYS_getdents64, handle->fd, buffer->bytes, sizeof(buffer->bytes));
@@ -109,18 +152,54 @@ static const struct linux_dirent64 *dir_peek(struct handle *handle, struct direc
 	return (const struct linux_dirent64 *)(const void *)(buffer->bytes + buffer->start);
 }
 
-static bool dir_is_dot(const char *name)
+/* Whether an entry that comes straight from one layer stands for something: not a whiteout, nor, in
+ * a directory that was copied up after the listing began, what has been removed since. */
+static bool dir_shows_layer(struct fs_server *server, struct inode *directory,
+			    const struct handle *handle, const struct linux_dirent64 *source)
 {
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+	struct layer_view view;
+	struct statx status;
+
+	if (handle->listing)
+		return true;
+	if (handle->layers == directory->layers && directory->layers == INODE_LOWER)
+		return true;
+	if (handle->layers == directory->layers)
+		return (source->d_type != DT_CHR && source->d_type != DT_UNKNOWN) ||
+		       path_look(handle->fd, source->d_name, &status) ||
+		       !layer_is_whiteout(&status);
+	return path_inode_fd(&server->inodes, directory) < 0 ||
+	       layer_view(directory, source->d_name, &view) || view.visible;
 }
 
 /* Whether the entry is listed at all. */
-static bool dir_shows(struct fs_server *server, const struct inode *directory,
-		      const struct linux_dirent64 *source)
+static bool dir_shows(struct fs_server *server, struct inode *directory,
+		      const struct handle *handle, const struct linux_dirent64 *source)
 {
-	return dir_is_dot(source->d_name) ||
-	       !(guard_hides(server, directory, source->d_name) ||
-		 guard_hides_number(server, directory->identity.device, source->d_ino));
+	uint64_t device = directory->layers == INODE_MERGED ? directory->lower.device
+							    : directory->identity.device;
+
+	if (dirent_is_dot(source->d_name))
+		return true;
+	if (guard_hides(server, directory, source->d_name) ||
+	    guard_hides_number(server, device, source->d_ino))
+		return false;
+	return !server->layer || dir_shows_layer(server, directory, handle, source);
+}
+
+/* The number of an entry that comes straight from the upper layer. */
+static uint64_t dir_layer_number(struct fs_server *server, const struct inode *directory,
+				 const struct handle *handle, const struct linux_dirent64 *source)
+{
+	const struct inode *parent = inode_find(&server->inodes, directory->parent);
+
+	if (handle->listing || handle->layers == INODE_LOWER)
+		return source->d_ino;
+	if (strcmp(source->d_name, ".") == 0)
+		return layer_number(server, directory);
+	if (strcmp(source->d_name, "..") == 0)
+		return layer_number(server, parent ? parent : directory);
+	return layer_shown_number(server, handle->fd, source->d_name);
 }
 
 /* Looks the entry up for READDIRPLUS. What cannot be looked up is listed without attributes. */
@@ -130,7 +209,7 @@ static void dir_fill_plus(struct fs_server *server, struct inode *directory,
 	struct statx status;
 	struct inode *inode;
 
-	if (dir_is_dot(source->d_name) ||
+	if (dirent_is_dot(source->d_name) ||
 	    fs_find_entry(server, directory, source->d_name, &inode, &status))
 		return;
 	inode->lookups++;
@@ -158,8 +237,10 @@ static size_t dir_emit(struct fs_server *server, struct inode *directory,
 	};
 
 	/* The number of what lies above the share is not the guest's to know. */
-	if (handle->node_id == FUSE_ROOT_ID && dir_is_dot(source->d_name))
-		entry.dirent.ino = inode_find(&server->inodes, FUSE_ROOT_ID)->identity.number;
+	if (handle->node_id == FUSE_ROOT_ID && dirent_is_dot(source->d_name))
+		entry.dirent.ino = layer_number(server, directory);
+	else if (server->layer)
+		entry.dirent.ino = dir_layer_number(server, directory, handle, source);
 	if (plus)
 		dir_fill_plus(server, directory, source, &entry);
 	memset(out, 0, size);
@@ -190,14 +271,14 @@ static int dir_read(struct fs_server *server, const struct wire_request *request
 	buffer = handle_buffer(&server->handles, handle);
 	if (!buffer)
 		return -ENOMEM;
-	error = dir_seek(handle, buffer, in.offset);
+	error = dir_seek(server, handle, directory, buffer, in.offset);
 	if (error)
 		return error;
 	limit = bytes_minimum(bytes_minimum(in.size, request->reply_capacity),
 			      sizeof(server->scratch));
 	while ((source = dir_peek(handle, buffer, &error)) != NULL) {
 		size_t head = plus ? FUSE_NAME_OFFSET_DIRENTPLUS : FUSE_NAME_OFFSET;
-		bool shown = dir_shows(server, directory, source);
+		bool shown = dir_shows(server, directory, handle, source);
 
 		if (shown && FUSE_DIRENT_ALIGN(head + strlen(source->d_name)) > limit - used) {
 			error = -EINVAL;
@@ -207,7 +288,8 @@ static int dir_read(struct fs_server *server, const struct wire_request *request
 			used += dir_emit(server, directory, handle, source, plus,
 					 server->scratch + used);
 		handle->position = source->d_off;
-		buffer->start += source->d_reclen;
+		if (!handle->listing)
+			buffer->start += source->d_reclen;
 	}
 	/* Once entries are out, and lookups counted, they must reach the guest. */
 	return used || !error ? wire_reply(request, server->scratch, used) : error;

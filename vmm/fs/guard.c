@@ -2,7 +2,6 @@
 #include "vmm/fs/guard.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,16 +140,9 @@ int guard_make(struct fs_server *server, const struct inode *directory, const ch
 	struct policy_verdict verdict;
 
 	guard_examine(server, directory, name, &verdict);
-	if (!verdict.hidden && !verdict.protected)
+	if (!verdict.hidden && (!verdict.protected || server->guard.hide_only))
 		return 0;
 	return guard_refuse(server, directory, name, verdict.rule, verdict.hidden);
-}
-
-/* The status of an entry, without opening it. False: there is none. */
-static bool guard_status(int directory_fd, const char *name, struct statx *status)
-{
-	return statx(directory_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, PATH_STATX_MASK,
-		     status) == 0;
 }
 
 void guard_note_made(struct fs_server *server, const struct inode *directory, int directory_fd,
@@ -163,7 +155,7 @@ void guard_note_made(struct fs_server *server, const struct inode *directory, in
 	guard_examine(server, directory, name, &verdict);
 	if (!verdict.protected_if_old && !policy_state_has_begun(&verdict.state))
 		return;
-	if (!guard_status(directory_fd, name, &status))
+	if (layer_look(server, directory, directory_fd, name, &status))
 		return;
 	identity = inode_identity_of(&status);
 	/* When there are too many to remember, the rule holds for this one too. */
@@ -183,7 +175,7 @@ bool guard_protects(struct fs_server *server, const struct inode *directory, con
 	struct policy_verdict verdict;
 
 	guard_examine(server, directory, name, &verdict);
-	return verdict.protected && !verdict.hidden;
+	return verdict.protected && !verdict.hidden && !server->guard.hide_only;
 }
 
 /* Before the name goes; @removes: a directory of that name with it. */
@@ -196,8 +188,10 @@ static int guard_take_away(struct fs_server *server, const struct inode *directo
 	guard_examine(server, directory, name, &verdict);
 	if (verdict.hidden)
 		return -ENOENT;
+	if (server->guard.hide_only)
+		return 0;
 	if ((verdict.protected_if_old || policy_state_has_begun(&verdict.state)) &&
-	    guard_status(directory_fd, name, &status)) {
+	    layer_look(server, directory, directory_fd, name, &status) == 0) {
 		guard_judge(server, directory, name, &status, &verdict);
 		/* Made anew, a directory would not be bound by what binds an old one. Programs try
 		 * to remove directories that may be empty, though, and expect to hear that they are
@@ -245,14 +239,15 @@ int guard_move(struct fs_server *server, const struct inode *directory, int dire
 	struct statx status;
 
 	error = error ? error : guard_make(server, new_directory, new_name);
-	if (error || !guard_status(directory_fd, name, &status) || !S_ISDIR(status.stx_mode))
+	if (error || layer_look(server, directory, directory_fd, name, &status) ||
+	    !S_ISDIR(status.stx_mode))
 		return error;
 	return guard_move_directory(server, directory, name, &status, new_directory, new_name);
 }
 
 int guard_change(struct fs_server *server, const struct inode *inode)
 {
-	if (!inode->policy.protected)
+	if (!inode->policy.protected || server->guard.hide_only)
 		return 0;
 	return guard_refuse(server, inode_find(&server->inodes, inode->parent),
 			    inode->name ? inode->name : "(a file)", inode->policy.rule, false);

@@ -19,6 +19,7 @@ struct guard {
 	struct identity_set hidden_links;
 	uint64_t told[LIMIT_POLICY_RULES / 64]; /* rules whose refusal was told */
 	uint64_t refusals;
+	bool hide_only; /* what is changed is a copy, and `mvagent apply` protects the original */
 };
 
 /* Takes @policy over. */

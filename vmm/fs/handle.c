@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "vmm/base/fd.h"
+#include "vmm/fs/layer.h"
 
 static_assert(LIMIT_FS_HANDLES % HANDLE_SLAB_SIZE == 0, "slabs cover the handles exactly");
 static_assert(LIMIT_FS_DIRECTORY_HANDLES <= LIMIT_FS_HANDLES, "directories are handles");
@@ -63,6 +64,8 @@ int handle_add(struct handle_table *table, enum handle_type type, int fd, uint64
 	(*handle)->node_id = node_id;
 	(*handle)->buffer = NULL;
 	(*handle)->position = 0;
+	(*handle)->layers = INODE_LOWER;
+	(*handle)->listing = NULL;
 	table->open_count++;
 	table->directory_count += type == HANDLE_DIRECTORY;
 	return 0;
@@ -90,9 +93,21 @@ struct handle *handle_next_of(struct handle_table *table, uint64_t node_id, uint
 	return NULL;
 }
 
+void handle_set_listing(struct handle_table *table, struct handle *handle,
+			struct layer_listing *listing)
+{
+	if (handle->listing)
+		table->listing_bytes -= handle->listing->size;
+	if (listing)
+		table->listing_bytes += listing->size;
+	free(handle->listing);
+	handle->listing = listing;
+}
+
 void handle_remove(struct handle_table *table, struct handle *handle)
 {
 	fd_close(&handle->fd);
+	handle_set_listing(table, handle, NULL);
 	if (handle->buffer) {
 		handle->buffer->next_free = table->free_buffers;
 		table->free_buffers = handle->buffer;

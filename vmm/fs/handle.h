@@ -11,6 +11,9 @@
 #include <sys/types.h>
 
 #include "vmm/base/limits.h"
+#include "vmm/fs/inode.h"
+
+struct layer_listing;
 
 #define HANDLE_SLAB_SIZE        256U
 #define HANDLE_SLAB_COUNT       (LIMIT_FS_HANDLES / HANDLE_SLAB_SIZE)
@@ -36,6 +39,9 @@ struct handle {
 	/* Directories: entries read and not yet given, and the position they start at. */
 	struct directory_buffer *buffer;
 	int64_t position;
+	/* Of a share under review: which layers @fd has, and what a merged directory holds. */
+	enum inode_layers layers;
+	struct layer_listing *listing;
 };
 
 struct handle_table {
@@ -45,6 +51,7 @@ struct handle_table {
 	uint32_t free_slot; /* index + 1; 0: none */
 	uint32_t open_count;
 	uint32_t directory_count;
+	size_t listing_bytes; /* of all handles */
 };
 
 void handle_table_create(struct handle_table *table);
@@ -65,6 +72,10 @@ void handle_remove(struct handle_table *table, struct handle *handle);
 
 /* Closes every handle; returns how many there were. */
 uint32_t handle_table_reset(struct handle_table *table);
+
+/* Gives the handle a listing, which is taken over (NULL: none), in place of the one it has. */
+void handle_set_listing(struct handle_table *table, struct handle *handle,
+			struct layer_listing *listing);
 
 /* The handle's directory buffer, made at first use. NULL: no memory. */
 struct directory_buffer *handle_buffer(struct handle_table *table, struct handle *handle);

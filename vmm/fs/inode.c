@@ -28,6 +28,14 @@ struct inode_identity inode_identity_of(const struct statx *status)
 	return identity;
 }
 
+struct inode_number inode_number_of(const struct statx *status)
+{
+	return (struct inode_number){
+		.device = (uint64_t)status->stx_dev_major << 32 | status->stx_dev_minor,
+		.number = status->stx_ino,
+	};
+}
+
 bool inode_same_file(const struct inode_identity *a, const struct inode_identity *b)
 {
 	return a->number == b->number && a->device == b->device && a->birth_ns == b->birth_ns &&
@@ -115,6 +123,14 @@ void inode_touch(struct inode_table *table, struct inode *inode)
 	inode->listed = true;
 }
 
+static void inode_drop_fd(struct inode_table *table, int *fd)
+{
+	if (*fd < 0)
+		return;
+	fd_close(fd);
+	inode_return_fd(table);
+}
+
 int inode_reserve_fd(struct inode_table *table)
 {
 	struct inode *victim;
@@ -126,8 +142,8 @@ int inode_reserve_fd(struct inode_table *table)
 			return -ENFILE;
 		victim = inode_at(table, table->oldest);
 		inode_unlist(table, victim);
-		fd_close(&victim->fd);
-		table->fd_used--;
+		inode_drop_fd(table, &victim->fd);
+		inode_drop_fd(table, &victim->lower_fd);
 	}
 	table->fd_used++;
 	return 0;
@@ -143,12 +159,15 @@ void inode_adopt_fd(struct inode_table *table, struct inode *inode, int fd)
 {
 	/* The newer one: on file systems that go by paths (9p) a descriptor dies with the name that
 	 * it was opened by, though the file has others. */
-	if (inode->fd >= 0) {
-		fd_close(&inode->fd);
-		inode_return_fd(table);
-	}
+	inode_drop_fd(table, &inode->fd);
 	inode->fd = fd;
 	inode_touch(table, inode);
+}
+
+void inode_adopt_lower_fd(struct inode_table *table, struct inode *inode, int fd)
+{
+	inode_drop_fd(table, &inode->lower_fd);
+	inode->lower_fd = fd;
 }
 
 static void inode_hash(struct inode_table *table, struct inode *inode)
@@ -181,6 +200,10 @@ int inode_add(struct inode_table *table, const struct inode_identity *identity, 
 	(*inode)->watch = NULL;
 	(*inode)->policy = (struct inode_policy){0};
 	(*inode)->fd = fd;
+	(*inode)->lower_fd = -1;
+	(*inode)->layers = INODE_LOWER;
+	(*inode)->lower = (struct inode_number){0};
+	(*inode)->origin = (struct inode_number){0};
 	(*inode)->lookups = 0;
 	(*inode)->parent = 0;
 	(*inode)->name = NULL;
@@ -211,10 +234,8 @@ static void inode_remove(struct inode_table *table, struct inode *inode)
 		table->removing(table->context, inode);
 	inode_unhash(table, inode);
 	inode_unlist(table, inode);
-	if (inode->fd >= 0) {
-		fd_close(&inode->fd);
-		inode_return_fd(table);
-	}
+	inode_drop_fd(table, &inode->fd);
+	inode_drop_fd(table, &inode->lower_fd);
 	free(inode->name);
 	inode->name = NULL;
 	inode->id = 0;

@@ -55,6 +55,19 @@ struct inode_told {
 	bool by_guest; /* it has changed the file since, and knows */
 };
 
+/* Which layers of a share under review have the inode: layer.h. Other shares have one layer. */
+enum inode_layers {
+	INODE_LOWER,
+	INODE_UPPER,
+	INODE_MERGED, /* a directory that is in both */
+};
+
+/* An inode of the host by its number alone; number 0: none. */
+struct inode_number {
+	uint64_t device;
+	uint64_t number;
+};
+
 struct watch_place;
 
 struct inode {
@@ -68,6 +81,10 @@ struct inode {
 	uint64_t parent; /* node id of the directory it was seen in last */
 	char *name;      /* its name there; NULL: none is known, so the descriptor must stay open */
 	int fd;          /* O_PATH, or -1 when it was closed to make room */
+	int lower_fd;    /* INODE_MERGED: that of the lower layer, fd being the upper's; else -1 */
+	enum inode_layers layers;
+	struct inode_number lower;  /* INODE_MERGED: the lower directory */
+	struct inode_number origin; /* what it was copied from; the guest sees this number */
 	uint32_t generation;
 	uint32_t hash_next; /* index of the next in the bucket, or in the list of free slots */
 	uint32_t newer;     /* the list of descriptors that may be closed, by last use */
@@ -78,6 +95,9 @@ struct inode {
 struct inode_table {
 	/* Called for an inode that is about to go; may be NULL. */
 	void (*removing)(void *context, struct inode *inode);
+	/* Called before a directory of the upper layer gets a lower one, loses it or gets another.
+	 */
+	void (*lower_changes)(void *context, struct inode *inode);
 	void *context;
 	struct inode *slabs[INODE_SLAB_COUNT];
 	uint32_t *buckets;
@@ -93,6 +113,7 @@ struct inode_table {
 /* The identity in a statx result that has STATX_BASIC_STATS | STATX_BTIME. */
 struct statx;
 struct inode_identity inode_identity_of(const struct statx *status);
+struct inode_number inode_number_of(const struct statx *status);
 /* Whether they are the same file of the host, and also the same inode to the guest. */
 bool inode_same_file(const struct inode_identity *a, const struct inode_identity *b);
 bool inode_same_identity(const struct inode_identity *a, const struct inode_identity *b);
@@ -129,13 +150,16 @@ void inode_set_place(struct inode_table *table, struct inode *inode, uint64_t pa
 		     const char *name);
 void inode_clear_place(struct inode_table *table, struct inode *inode);
 
-/* Counts one more descriptor, closing the one that was not used for longest if need be, but never
- * those of the two inodes used last. Returns 0 or -ENFILE. */
+/* Counts one more descriptor, closing those of the inode that was not used for longest if need be,
+ * but never those of the two inodes used last. Returns 0 or -ENFILE. */
 int inode_reserve_fd(struct inode_table *table);
 void inode_return_fd(struct inode_table *table);
 
 /* Gives the inode a descriptor (reserved) when it has none; otherwise closes @fd. */
 void inode_adopt_fd(struct inode_table *table, struct inode *inode, int fd);
+
+/* The same for the lower layer's descriptor; -1 closes it. */
+void inode_adopt_lower_fd(struct inode_table *table, struct inode *inode, int fd);
 
 /* Marks the inode's descriptor as just used. */
 void inode_touch(struct inode_table *table, struct inode *inode);

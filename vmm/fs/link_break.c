@@ -4,39 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "vmm/base/fd.h"
 #include "vmm/fs/copy.h"
 #include "vmm/fs/operation.h"
-
-/* A file in the making; its name is for the moment before it takes another's. */
-struct new_file {
-	int fd;
-	bool named;
-	char name[32];
-};
-
-/* Its fd is a negative errno when it could not be made. */
-static struct new_file link_make_file(int directory_fd)
-{
-	struct new_file file = {.named = false};
-	uint64_t number = 0;
-
-	/* Only against collisions: the name is made with O_EXCL or by link(2). */
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
-		number = (uint64_t)getpid();
-	snprintf(file.name, sizeof(file.name), ".mvagent-%016llx", (unsigned long long)number);
-	file.fd = path_create_unnamed(directory_fd, O_RDWR, 0600);
-	if (file.fd == -EOPNOTSUPP) {
-		file.fd = path_create_name(directory_fd, file.name, O_RDWR, 0600);
-		file.named = file.fd >= 0;
-	}
-	return file;
-}
+#include "vmm/fs/replace.h"
 
 /* FNV-1a over the place. Two names of one file that collide are one inode to the guest. */
 static uint64_t link_alias(uint64_t parent, const char *name)
@@ -140,24 +114,6 @@ static int link_find_place(struct fs_server *server, struct inode *inode)
 	return fd >= 0 && link_check(fd, inode->name, &inode->identity) == 0 ? fd : -1;
 }
 
-/* Has the handles of a node read (or write) the file behind @fd from now on. */
-static int link_move_handles(struct fs_server *server, uint64_t node_id, int fd)
-{
-	struct handle *handle;
-	uint32_t cursor = 0;
-
-	while ((handle = handle_next_of(&server->handles, node_id, &cursor)) != NULL) {
-		int mode = fcntl(handle->fd, F_GETFL) & O_ACCMODE;
-		FD_CLEANUP int opened = path_reopen(server->proc_fd, fd, mode);
-
-		if (opened < 0)
-			return opened;
-		if (dup3(opened, handle->fd, O_CLOEXEC) < 0)
-			return -errno;
-	}
-	return 0;
-}
-
 /* Makes @inode stand for the file @copy (which stays the caller's), also where it is open. */
 static int link_adopt(struct fs_server *server, struct inode *inode, int copy)
 {
@@ -178,7 +134,7 @@ static int link_adopt(struct fs_server *server, struct inode *inode, int copy)
 	identity = inode_identity_of(&status);
 	inode_adopt_fd(&server->inodes, inode, fd);
 	inode_change_identity(&server->inodes, inode, &identity);
-	return link_move_handles(server, inode->id, fd);
+	return replace_move_handles(server, inode->id, fd);
 }
 
 /* Gives the inode, whose file is @source, a copy of it. */
@@ -188,7 +144,7 @@ static int link_copy(struct fs_server *server, struct inode *inode, int source,
 	int directory_fd = link_find_place(server, inode);
 	int place_fd = directory_fd < 0 ? server->root_fd : directory_fd;
 	/* Without a name, as after an unlink, the copy has none either. */
-	struct new_file copy = link_make_file(place_fd);
+	struct new_file copy = replace_make_file(place_fd);
 	int error;
 
 	if (copy.fd < 0)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "vmm/base/fd.h"
+#include "vmm/fs/layer.h"
 #include "vmm/fs/link_break.h"
 #include "vmm/fs/operation.h"
 
@@ -20,36 +21,36 @@ int fs_node_fd(struct fs_server *server, uint64_t node_id, mode_t type, struct i
 	return path_inode_fd(&server->inodes, *inode);
 }
 
-/* Finds or adds the inode behind @fd (reserved, taken over also on failure), found as @name of
- * @directory if there is one. */
-static int lookup_intern(struct fs_server *server, int fd, const struct inode *directory,
-			 const char *name, struct inode **inode, struct statx *status)
+/* Finds or adds the inode of that identity behind @entry, whose fd is reserved; the descriptors are
+ * taken over, also on failure. */
+static int lookup_intern(struct fs_server *server, const struct inode_identity *identity,
+			 struct path_entry *entry, struct inode **inode)
 {
-	struct inode_identity identity;
-	int error = path_status(fd, status);
+	int error;
 
-	if (error)
-		goto out;
-	identity = directory ? link_identity(server, directory, name, status)
-			     : inode_identity_of(status);
-	*inode = inode_find_identity(&server->inodes, &identity);
-	if (*inode) {
-		inode_adopt_fd(&server->inodes, *inode, fd);
-		return 0;
+	*inode = inode_find_identity(&server->inodes, identity);
+	if (!*inode) {
+		error = inode_add(&server->inodes, identity, -1, inode);
+		if (error) {
+			path_close_entry(entry);
+			inode_return_fd(&server->inodes);
+			return error;
+		}
+		if (server->layer && entry->layers != INODE_LOWER)
+			layer_read_origin(*inode, entry->fd);
 	}
-	error = inode_add(&server->inodes, &identity, fd, inode);
-	if (!error)
-		return 0;
-out:
-	fd_close(&fd);
-	inode_return_fd(&server->inodes);
+	error = path_adopt_entry(&server->inodes, *inode, entry);
+	if (error)
+		fs_release_inode(server, *inode);
 	return error;
 }
 
 int fs_find_entry(struct fs_server *server, struct inode *directory, const char *name,
 		  struct inode **inode, struct statx *status)
 {
-	int directory_fd, error, fd;
+	struct inode_identity identity;
+	struct path_entry entry;
+	int directory_fd, error;
 
 	coherence_watch(server, directory);
 	if (guard_hides(server, directory, name))
@@ -60,12 +61,14 @@ int fs_find_entry(struct fs_server *server, struct inode *directory, const char 
 	error = inode_reserve_fd(&server->inodes);
 	if (error)
 		return error;
-	fd = path_open_name(directory_fd, name);
-	if (fd < 0) {
+	error = path_open_entry(directory, name, &entry);
+	if (error) {
 		inode_return_fd(&server->inodes);
-		return fd;
+		return error;
 	}
-	error = lookup_intern(server, fd, directory, name, inode, status);
+	*status = entry.status;
+	identity = link_identity(server, directory, name, status);
+	error = lookup_intern(server, &identity, &entry, inode);
 	if (error)
 		return error;
 	error = guard_enter(server, directory, name, status, *inode);
@@ -78,23 +81,40 @@ int fs_find_entry(struct fs_server *server, struct inode *directory, const char 
 
 int fs_find_open(struct fs_server *server, int fd, struct inode **inode, struct statx *status)
 {
-	int error = inode_reserve_fd(&server->inodes);
-	int path_fd;
+	struct path_entry entry = {
+		.lower_fd = -1,
+		.layers = server->layer ? INODE_UPPER : INODE_LOWER,
+	};
+	int error = path_status(fd, status);
+	struct inode_identity identity;
 
+	if (!error)
+		error = inode_reserve_fd(&server->inodes);
 	if (error)
 		return error;
 	/* O_PATH through /proc/self/fd: the very inode that @fd has, whatever its name is by now */
-	path_fd = path_reopen(server->proc_fd, fd, O_PATH);
-	if (path_fd < 0) {
+	entry.fd = path_reopen(server->proc_fd, fd, O_PATH);
+	if (entry.fd < 0) {
 		inode_return_fd(&server->inodes);
-		return path_fd;
+		return entry.fd;
 	}
-	return lookup_intern(server, path_fd, NULL, NULL, inode, status);
+	identity = inode_identity_of(status);
+	return lookup_intern(server, &identity, &entry, inode);
 }
 
 void fs_release_inode(struct fs_server *server, struct inode *inode)
 {
 	inode_forget(&server->inodes, inode, 0);
+}
+
+void fs_fill_attr(struct fs_server *server, struct inode *inode, const struct statx *status,
+		  struct fuse_attr *attr)
+{
+	struct statx shown = *status;
+
+	coherence_told(server, inode, status);
+	layer_show(inode, &shown);
+	attr_fill(&server->owner, server->root_device, &shown, attr);
 }
 
 void fs_fill_entry(struct fs_server *server, struct inode *inode, const struct statx *status,
@@ -109,8 +129,7 @@ void fs_fill_entry(struct fs_server *server, struct inode *inode, const struct s
 		.entry_valid = validity.entry,
 		.attr_valid = validity.attributes,
 	};
-	coherence_told(server, inode, status);
-	attr_fill(&server->owner, server->root_device, status, &entry->attr);
+	fs_fill_attr(server, inode, status, &entry->attr);
 }
 
 int fs_reply_entry(struct fs_server *server, const struct wire_request *request,
@@ -144,8 +163,7 @@ struct inode *fs_hold_victim(struct fs_server *server, const struct inode *direc
 	struct inode_identity identity;
 	struct inode *inode;
 
-	if (statx(directory_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, PATH_STATX_MASK,
-		  status)) {
+	if (layer_look(server, directory, directory_fd, name, status)) {
 		status->stx_mask = 0;
 		return NULL;
 	}
@@ -160,7 +178,9 @@ int fs_prepare_change(struct fs_server *server, struct inode *inode)
 {
 	int error = guard_change(server, inode);
 
-	return error ? error : link_break(server, inode);
+	if (error)
+		return error;
+	return server->layer ? layer_copy_up(server, inode) : link_break(server, inode);
 }
 
 /* Node id 0 with a time: Linux keeps in mind that there is no such entry. */

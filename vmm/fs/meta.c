@@ -6,28 +6,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vmm/fs/layer.h"
 #include "vmm/fs/operation.h"
 
 /* For GETATTR and STATX: the status of a node, or of the open file that the guest names in its
  * stead, and how long it holds. 0 or -errno. */
 static int meta_status(struct fs_server *server, uint64_t node_id, bool has_handle,
-		       uint64_t handle_id, struct statx *status, struct validity *validity)
+		       uint64_t handle_id, struct inode **inode, struct statx *status,
+		       struct validity *validity)
 {
 	struct handle *handle =
 		has_handle ? handle_find(&server->handles, handle_id, HANDLE_FILE) : NULL;
-	struct inode *inode = inode_find(&server->inodes, node_id);
 	int error, fd;
 
+	*inode = inode_find(&server->inodes, node_id);
 	if (has_handle && !handle)
 		return -EBADF;
-	if (!inode)
+	if (!*inode)
 		return -ESTALE;
-	fd = handle ? handle->fd : path_inode_fd(&server->inodes, inode);
+	fd = handle ? handle->fd : path_inode_fd(&server->inodes, *inode);
 	error = fd < 0 ? fd : path_status(fd, status);
 	if (error)
 		return error;
-	*validity = coherence_validity(server, NULL, inode, status);
-	coherence_told(server, inode, status);
+	*validity = coherence_validity(server, NULL, *inode, status);
 	return 0;
 }
 
@@ -38,15 +39,16 @@ int fs_getattr(struct fs_server *server, const struct wire_request *request)
 	struct fuse_getattr_in in;
 	struct validity validity;
 	struct statx status;
+	struct inode *inode;
 	int error;
 
 	wire_take(&reader, &in, sizeof(in));
 	error = meta_status(server, request->header.nodeid, in.getattr_flags & FUSE_GETATTR_FH,
-			    in.fh, &status, &validity);
+			    in.fh, &inode, &status, &validity);
 	if (error)
 		return error;
 	out.attr_valid = validity.attributes;
-	attr_fill(&server->owner, server->root_device, &status, &out.attr);
+	fs_fill_attr(server, inode, &status, &out.attr);
 	return wire_reply(request, &out, sizeof(out));
 }
 
@@ -57,14 +59,17 @@ int fs_statx(struct fs_server *server, const struct wire_request *request)
 	struct fuse_statx_in in;
 	struct validity validity;
 	struct statx status;
+	struct inode *inode;
 	int error;
 
 	wire_take(&reader, &in, sizeof(in));
 	error = meta_status(server, request->header.nodeid, in.getattr_flags & FUSE_GETATTR_FH,
-			    in.fh, &status, &validity);
+			    in.fh, &inode, &status, &validity);
 	if (error)
 		return error;
 	out.attr_valid = validity.attributes;
+	coherence_told(server, inode, &status);
+	layer_show(inode, &status);
 	attr_fill_statx(&server->owner, server->root_device, &status, &out.stat);
 	return wire_reply(request, &out, sizeof(out));
 }
@@ -180,8 +185,7 @@ int fs_setattr(struct fs_server *server, const struct wire_request *request)
 	if (error)
 		return error;
 	out.attr_valid = coherence_validity(server, NULL, inode, &status).attributes;
-	coherence_told(server, inode, &status);
-	attr_fill(&server->owner, server->root_device, &status, &out.attr);
+	fs_fill_attr(server, inode, &status, &out.attr);
 	return wire_reply(request, &out, sizeof(out));
 }
 

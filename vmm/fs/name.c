@@ -18,18 +18,18 @@ int fs_mkdir(struct fs_server *server, const struct wire_request *request)
 	struct wire_reader reader = wire_arguments(request);
 	struct fuse_mkdir_in in;
 	struct fs_place place;
+	struct fs_new new;
 	int error;
 
 	wire_take(&reader, &in, sizeof(in));
 	error = fs_take_last_place(server, &reader, request->header.nodeid, &place);
 	if (!error)
-		error = guard_make(server, place.directory, place.name);
-	if (error)
-		return error;
-	if (mkdirat(place.fd, place.name, in.mode & NAME_MODE_MASK))
-		return -errno;
-	guard_note_made(server, place.directory, place.fd, place.name);
-	return fs_reply_name(server, request, place.directory, place.name);
+		error = fs_begin_new(server, &place, &new);
+	if (!error && mkdirat(place.fd, new.name, in.mode & NAME_MODE_MASK))
+		error = -errno;
+	if (!error)
+		error = fs_finish_new(server, &place, &new);
+	return error ? error : fs_reply_name(server, request, place.directory, place.name);
 }
 
 /* FIFOs and sockets are metadata on the host: nobody here ever opens one. Devices are never made.
@@ -39,6 +39,7 @@ int fs_mknod(struct fs_server *server, const struct wire_request *request)
 	struct wire_reader reader = wire_arguments(request);
 	struct fuse_mknod_in in;
 	struct fs_place place;
+	struct fs_new new;
 	mode_t type;
 	int error;
 
@@ -53,13 +54,12 @@ int fs_mknod(struct fs_server *server, const struct wire_request *request)
 		type = S_IFREG;
 	if (type != S_IFREG && type != S_IFIFO && type != S_IFSOCK)
 		return -EINVAL;
-	error = guard_make(server, place.directory, place.name);
-	if (error)
-		return error;
-	if (mknodat(place.fd, place.name, type | (in.mode & NAME_MODE_MASK), 0))
-		return -errno;
-	guard_note_made(server, place.directory, place.fd, place.name);
-	return fs_reply_name(server, request, place.directory, place.name);
+	error = fs_begin_new(server, &place, &new);
+	if (!error && mknodat(place.fd, new.name, type | (in.mode & NAME_MODE_MASK), 0))
+		error = -errno;
+	if (!error)
+		error = fs_finish_new(server, &place, &new);
+	return error ? error : fs_reply_name(server, request, place.directory, place.name);
 }
 
 int fs_symlink(struct fs_server *server, const struct wire_request *request)
@@ -67,6 +67,7 @@ int fs_symlink(struct fs_server *server, const struct wire_request *request)
 	struct wire_reader reader = wire_arguments(request);
 	struct fs_place place;
 	const char *target;
+	struct fs_new new;
 	int error;
 
 	error = fs_take_place(server, &reader, request->header.nodeid, &place);
@@ -76,13 +77,12 @@ int fs_symlink(struct fs_server *server, const struct wire_request *request)
 		return -EINVAL;
 	if (strlen(target) > LIMIT_FS_SYMLINK_BYTES)
 		return -ENAMETOOLONG;
-	error = guard_make(server, place.directory, place.name);
-	if (error)
-		return error;
-	if (symlinkat(target, place.fd, place.name))
-		return -errno;
-	guard_note_made(server, place.directory, place.fd, place.name);
-	return fs_reply_name(server, request, place.directory, place.name);
+	error = fs_begin_new(server, &place, &new);
+	if (!error && symlinkat(target, place.fd, new.name))
+		error = -errno;
+	if (!error)
+		error = fs_finish_new(server, &place, &new);
+	return error ? error : fs_reply_name(server, request, place.directory, place.name);
 }
 
 int fs_readlink(struct fs_server *server, const struct wire_request *request)
@@ -103,7 +103,8 @@ int fs_readlink(struct fs_server *server, const struct wire_request *request)
 /* The old file is named by its descriptor, so that no other can take its place meanwhile. */
 static int name_link(struct fs_server *server, struct fs_place *place, struct inode *inode)
 {
-	int error = guard_make(server, place->directory, place->name);
+	struct fs_new new;
+	int error = fs_begin_new(server, place, &new);
 
 	/* What is protected would be open to change under the new name; what has links elsewhere
 	 * would no longer be told from what has links of this run. */
@@ -115,12 +116,11 @@ static int name_link(struct fs_server *server, struct fs_place *place, struct in
 		error = -ENFILE;
 	if (error)
 		return error;
-	if (linkat(server->proc_fd, path_number(inode->fd).text, place->fd, place->name,
+	if (linkat(server->proc_fd, path_number(inode->fd).text, place->fd, new.name,
 		   AT_SYMLINK_FOLLOW))
 		return -errno;
 	link_note_made(server, inode);
-	guard_note_made(server, place->directory, place->fd, place->name);
-	return 0;
+	return fs_finish_new(server, place, &new);
 }
 
 int fs_link(struct fs_server *server, const struct wire_request *request)
@@ -178,8 +178,12 @@ static int name_remove(struct fs_server *server, const struct wire_request *requ
 	error = fs_settle_places(server, &place, NULL);
 	if (error)
 		return error;
-	if (unlinkat(place.fd, place.name, flags))
-		return -errno;
+	if (server->layer)
+		error = layer_remove(server, &place, flags);
+	else if (unlinkat(place.fd, place.name, flags))
+		error = -errno;
+	if (error)
+		return error;
 	name_forget_place(server, &place, victim, &status);
 	return 0;
 }
@@ -237,6 +241,19 @@ static int name_may_move(struct fs_server *server, const struct fs_place *from,
 	return error;
 }
 
+/* In a share under review, where what is moved may be a copy afterwards. */
+static int name_move_layers(struct fs_server *server, struct fs_place *from, struct fs_place *to,
+			    unsigned int flags, struct statx *moved, struct statx *other)
+{
+	int error = layer_move(server, from, to, flags);
+
+	if (!error)
+		error = layer_look(server, to->directory, to->fd, to->name, moved);
+	if (!error && (flags & RENAME_EXCHANGE))
+		error = layer_look(server, from->directory, from->fd, from->name, other);
+	return error;
+}
+
 /*
  * A protected file that is to be replaced by its equal, as git does with its configuration when a
  * change turns out to be none: nothing need happen but that the new one goes. (It must not take the
@@ -246,7 +263,8 @@ static bool name_replaces_equal(struct fs_server *server, struct fs_place *from,
 				struct fs_place *to, struct inode *moved,
 				const struct statx *moved_status)
 {
-	if (!guard_protects(server, to->directory, to->name) ||
+	/* Under review nothing is protected. */
+	if (server->layer || !guard_protects(server, to->directory, to->name) ||
 	    guard_remove(server, from->directory, from->fd, from->name) ||
 	    !path_same_file_contents(server->proc_fd, from->fd, from->name, to->fd, to->name) ||
 	    unlinkat(from->fd, from->name, 0))
@@ -274,8 +292,12 @@ static int name_move(struct fs_server *server, struct fs_place *from, struct fs_
 		error = name_may_move(server, from, to, flags);
 	if (error)
 		return error;
-	if (renameat2(from->fd, from->name, to->fd, to->name, flags))
-		return -errno;
+	if (server->layer)
+		error = name_move_layers(server, from, to, flags, &moved_status, &other_status);
+	else if (renameat2(from->fd, from->name, to->fd, to->name, flags))
+		error = -errno;
+	if (error)
+		return error;
 	if (flags & RENAME_EXCHANGE)
 		name_note_place(server, from, other, &other_status);
 	else if (other != moved)

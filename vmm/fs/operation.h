@@ -12,6 +12,7 @@
 #include "vmm/fs/guard.h"
 #include "vmm/fs/handle.h"
 #include "vmm/fs/inode.h"
+#include "vmm/fs/layer.h"
 #include "vmm/fs/path.h"
 #include "vmm/fs/scan.h"
 #include "vmm/fs/server.h"
@@ -30,6 +31,7 @@ struct fs_server {
 	struct guard guard;
 	struct scan *scan;             /* until the first INIT */
 	struct identity_set own_links; /* files of which all links were made in this run */
+	struct layer *layer;           /* a share under review; NULL: none */
 	struct fs_counters counters;
 	uint8_t arguments[WIRE_ARGUMENTS_MAX];
 	uint8_t scratch[65536]; /* a reply in the making */
@@ -67,6 +69,21 @@ struct fs_place {
 	const char *name;
 };
 
+/* Something new on its way to a place: it is made under @name, and may get another by
+ * fs_finish_new.
+ */
+struct fs_new {
+	const char *name;
+	struct layer_new layer;
+};
+
+/* Whether something may be made at @place. The place may have another descriptor after that. 0 or
+ * -errno. */
+int fs_begin_new(struct fs_server *server, struct fs_place *place, struct fs_new *new);
+
+/* It was made. 0, or -errno and it is gone again. */
+int fs_finish_new(struct fs_server *server, const struct fs_place *place, const struct fs_new *new);
+
 /* Takes the next name of the arguments, to be found in directory @node_id. 0 or -errno. */
 int fs_take_place(struct fs_server *server, struct wire_reader *reader, uint64_t node_id,
 		  struct fs_place *place);
@@ -82,6 +99,9 @@ int fs_settle_places(struct fs_server *server, struct fs_place *first, struct fs
 /* Drops an inode that has no lookups, after an error. */
 void fs_release_inode(struct fs_server *server, struct inode *inode);
 
+/* What the guest is told of @inode. */
+void fs_fill_attr(struct fs_server *server, struct inode *inode, const struct statx *status,
+		  struct fuse_attr *attr);
 void fs_fill_entry(struct fs_server *server, struct inode *inode, const struct statx *status,
 		   struct fuse_entry_out *entry);
 

@@ -22,6 +22,10 @@ static const char usage[] =
 	"  --root-fd N     the directory to share, inherited open\n"
 	"  --root DIR      the directory to share\n"
 	"  --read-only     refuse every change with EROFS\n"
+	"  --upper-fd N, --upper DIR\n"
+	"                  put what the guest changes there, and leave the shared directory as it "
+	"is\n"
+	"  --base-fd N     a file to append to what the changes were made from\n"
 	"  --guest-uid U   who owns your files as the guest sees it (default: your user id)\n"
 	"  --guest-gid G   and their group (default: your group id)\n"
 	"  --hide PATTERN, --show PATTERN, --protect PATTERN, --unprotect PATTERN\n"
@@ -46,12 +50,12 @@ static int options_parse_id(const char *option, const char *text, uint32_t *id)
 	return error;
 }
 
-static int options_open_root(const char *path, int *fd)
+static int options_open_directory(const char *purpose, const char *path, int *fd)
 {
 	int opened = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (opened < 0)
-		return log_errno(-errno, "cannot share '%s'", path);
+		return log_errno(-errno, "cannot %s '%s'", purpose, path);
 	fd_close(fd);
 	*fd = opened;
 	return 0;
@@ -79,6 +83,15 @@ static int options_check(const struct fs_options *options)
 			  "(see --help)");
 		return -EINVAL;
 	}
+	if (options->upper_fd >= 0 && options->read_only) {
+		log_error("a share is --read-only or has an --upper directory for changes, not "
+			  "both");
+		return -EINVAL;
+	}
+	if (options->base_fd >= 0 && options->upper_fd < 0) {
+		log_error("--base-fd needs --upper-fd or --upper (see --help)");
+		return -EINVAL;
+	}
 	return 1;
 }
 
@@ -87,6 +100,9 @@ enum {
 	OPTION_SOCKET,
 	OPTION_ROOT_FD,
 	OPTION_ROOT,
+	OPTION_UPPER_FD,
+	OPTION_UPPER,
+	OPTION_BASE_FD,
 	OPTION_READ_ONLY,
 	OPTION_GUEST_UID,
 	OPTION_GUEST_GID,
@@ -107,6 +123,9 @@ static const struct option long_options[] = {
 	{"socket", required_argument, NULL, OPTION_SOCKET},
 	{"root-fd", required_argument, NULL, OPTION_ROOT_FD},
 	{"root", required_argument, NULL, OPTION_ROOT},
+	{"upper-fd", required_argument, NULL, OPTION_UPPER_FD},
+	{"upper", required_argument, NULL, OPTION_UPPER},
+	{"base-fd", required_argument, NULL, OPTION_BASE_FD},
 	{"read-only", no_argument, NULL, OPTION_READ_ONLY},
 	{"guest-uid", required_argument, NULL, OPTION_GUEST_UID},
 	{"guest-gid", required_argument, NULL, OPTION_GUEST_GID},
@@ -138,7 +157,13 @@ static int options_apply(void *context, int option, char *value)
 	case OPTION_ROOT_FD:
 		return option_parse_fd("--root-fd", value, &options->root_fd);
 	case OPTION_ROOT:
-		return options_open_root(value, &options->root_fd);
+		return options_open_directory("share", value, &options->root_fd);
+	case OPTION_UPPER_FD:
+		return option_parse_fd("--upper-fd", value, &options->upper_fd);
+	case OPTION_UPPER:
+		return options_open_directory("put changes in", value, &options->upper_fd);
+	case OPTION_BASE_FD:
+		return option_parse_fd("--base-fd", value, &options->base_fd);
 	case OPTION_READ_ONLY:
 		options->read_only = true;
 		return 0;
@@ -189,6 +214,8 @@ int fs_options_parse(struct fs_options *options, int argc, char **argv)
 	*options = (struct fs_options){
 		.socket_fd = -1,
 		.root_fd = -1,
+		.upper_fd = -1,
+		.base_fd = -1,
 		.notify_fd = -1,
 		.guest_uid = geteuid(),
 		.guest_gid = getegid(),

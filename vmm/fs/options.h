@@ -14,6 +14,8 @@ struct fs_options {
 	int socket_fd;           /* --fd, or -1 */
 	const char *socket_path; /* --socket, or NULL */
 	int root_fd;             /* --root-fd, or --root opened; the caller's to close */
+	int upper_fd;            /* --upper-fd, or --upper opened, or -1; the caller's */
+	int base_fd;             /* --base-fd, or -1; the caller's */
 	bool read_only;
 	uint32_t guest_uid;
 	uint32_t guest_gid;

@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
+#include "vmm/review/layout.h"
 
 int path_check_name(const char *name)
 {
@@ -65,6 +68,14 @@ int path_status(int fd, struct statx *status)
 {
 	return statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, PATH_STATX_MASK, status) ? -errno
 											   : 0;
+}
+
+int path_look(int directory_fd, const char *name, struct statx *status)
+{
+	return statx(directory_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, PATH_STATX_MASK,
+		     status)
+		       ? -errno
+		       : 0;
 }
 
 struct path_number path_number(int fd)
@@ -135,30 +146,117 @@ bool path_same_file_contents(int proc_fd, int directory_fd, const char *name,
 	return true;
 }
 
-/* Opens @inode by the name it has in @directory_fd, if that is still the same inode. */
-static int path_revive(struct inode_table *table, struct inode *inode, int directory_fd)
+bool path_is_opaque(int fd)
+{
+	char value;
+
+	/* The working directory is /proc/self/fd. */
+	return getxattr(path_number(fd).text, REVIEW_XATTR_OPAQUE, &value, 1) == 1 && value == 'y';
+}
+
+static int path_open_one(int directory_fd, const char *name, struct path_entry *entry)
+{
+	int error;
+
+	entry->fd = path_open_name(directory_fd, name);
+	if (entry->fd < 0)
+		return entry->fd;
+	error = path_status(entry->fd, &entry->status);
+	if (error)
+		fd_close(&entry->fd);
+	return error;
+}
+
+/* A directory that the upper layer has: is it in the lower one as well? */
+static void path_open_lower(int lower_fd, const char *name, struct path_entry *entry)
+{
+	struct statx status;
+
+	if (lower_fd < 0 || !S_ISDIR(entry->status.stx_mode) || path_is_opaque(entry->fd))
+		return;
+	entry->lower_fd = path_open_name(lower_fd, name);
+	if (entry->lower_fd < 0)
+		return;
+	if (path_status(entry->lower_fd, &status) || !S_ISDIR(status.stx_mode)) {
+		fd_close(&entry->lower_fd);
+		return;
+	}
+	entry->layers = INODE_MERGED;
+	entry->lower = inode_number_of(&status);
+}
+
+int path_open_entry(const struct inode *directory, const char *name, struct path_entry *entry)
+{
+	int error;
+
+	*entry = (struct path_entry){.fd = -1, .lower_fd = -1, .layers = directory->layers};
+	error = path_open_one(directory->fd, name, entry);
+	if (directory->layers == INODE_LOWER)
+		return error;
+	entry->layers = INODE_UPPER;
+	if (error == -ENOENT && directory->layers == INODE_MERGED) {
+		entry->layers = INODE_LOWER;
+		return path_open_one(directory->lower_fd, name, entry);
+	}
+	if (error)
+		return error;
+	if (review_is_whiteout(entry->status.stx_mode, makedev(entry->status.stx_rdev_major,
+							       entry->status.stx_rdev_minor))) {
+		fd_close(&entry->fd);
+		return -ENOENT;
+	}
+	path_open_lower(directory->lower_fd, name, entry);
+	return 0;
+}
+
+void path_close_entry(struct path_entry *entry)
+{
+	fd_close(&entry->fd);
+	fd_close(&entry->lower_fd);
+}
+
+int path_adopt_entry(struct inode_table *table, struct inode *inode, struct path_entry *entry)
+{
+	int error = entry->lower_fd < 0 ? 0 : inode_reserve_fd(table);
+
+	if (error) {
+		path_close_entry(entry);
+		inode_return_fd(table);
+		return error;
+	}
+	if (inode->layers != INODE_LOWER &&
+	    (inode->layers != entry->layers || inode->lower.number != entry->lower.number ||
+	     inode->lower.device != entry->lower.device))
+		table->lower_changes(table->context, inode);
+	inode_adopt_fd(table, inode, entry->fd);
+	inode_adopt_lower_fd(table, inode, entry->lower_fd);
+	inode->layers = entry->layers;
+	inode->lower = entry->lower;
+	return 0;
+}
+
+/* Opens @inode by the name it has in @directory, if that is still the same inode. */
+static int path_revive(struct inode_table *table, struct inode *inode,
+		       const struct inode *directory)
 {
 	struct inode_identity identity;
-	struct statx status;
+	struct path_entry entry;
 	int error = inode_reserve_fd(table);
-	int fd;
 
 	if (error)
 		return error;
-	fd = path_open_name(directory_fd, inode->name);
-	if (fd < 0) {
+	error = path_open_entry(directory, inode->name, &entry);
+	if (error) {
 		inode_return_fd(table);
-		return fd == -EMFILE || fd == -ENFILE ? -ENFILE : -ESTALE;
+		return error == -EMFILE || error == -ENFILE ? -ENFILE : -ESTALE;
 	}
-	error = path_status(fd, &status);
-	identity = inode_identity_of(&status);
-	if (error || !inode_same_file(&identity, &inode->identity)) {
-		fd_close(&fd);
+	identity = inode_identity_of(&entry.status);
+	if (!inode_same_file(&identity, &inode->identity)) {
+		path_close_entry(&entry);
 		inode_return_fd(table);
 		return -ESTALE;
 	}
-	inode_adopt_fd(table, inode, fd);
-	return 0;
+	return path_adopt_entry(table, inode, &entry);
 }
 
 int path_inode_fd(struct inode_table *table, struct inode *inode)
@@ -181,7 +279,7 @@ int path_inode_fd(struct inode_table *table, struct inode *inode)
 		if (!parent || parent->fd < 0)
 			return -ESTALE;
 		inode_touch(table, parent);
-		error = path_revive(table, child, parent->fd);
+		error = path_revive(table, child, parent);
 		if (error)
 			return error;
 	}

@@ -37,6 +37,27 @@ int path_create_unnamed(int directory_fd, int flags, mode_t mode);
 /* statx of the descriptor itself. 0 or -errno. */
 int path_status(int fd, struct statx *status);
 
+/* An entry of a directory, opened with O_PATH. */
+struct path_entry {
+	int fd;       /* the upper layer's, if that has it */
+	int lower_fd; /* of a directory that both layers have; else -1 */
+	enum inode_layers layers;
+	struct inode_number lower; /* what lower_fd is */
+	struct statx status;       /* of fd */
+};
+
+/* Opens the entry @name of @directory, whose descriptors must be open; they stay the table's. Of a
+ * share under review it is what the two layers make of the name: see layer.h. 0 or -errno. */
+int path_open_entry(const struct inode *directory, const char *name, struct path_entry *entry);
+void path_close_entry(struct path_entry *entry);
+
+/* Gives the inode the descriptors of @entry, of which fd is reserved; they are taken over, also on
+ * failure. 0 or -ENFILE. */
+int path_adopt_entry(struct inode_table *table, struct inode *inode, struct path_entry *entry);
+
+/* statx of the entry @name, which is not opened. 0 or -errno. */
+int path_look(int directory_fd, const char *name, struct statx *status);
+
 /* Opens what an O_PATH descriptor refers to, once more and not by name. The caller has made sure
  * that it is a regular file or a directory: nothing else is ever opened. @proc_fd: /proc/self/fd.
  * fd or -errno. */
@@ -56,6 +77,10 @@ struct path_number {
 	char text[12];
 };
 struct path_number path_number(int fd);
+
+/* Whether a directory of the upper layer hides what the lower layer has there. @fd: O_PATH will do.
+ */
+bool path_is_opaque(int fd);
 
 /* The O_PATH descriptor of an inode: the one it has, or a new one found by its parent and name.
  * It stays the table's, and is good until some 16 others have been asked for.

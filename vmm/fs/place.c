@@ -30,6 +30,25 @@ int fs_settle_places(struct fs_server *server, struct fs_place *first, struct fs
 	return first->directory->fd < 0 ? -ENFILE : 0;
 }
 
+int fs_begin_new(struct fs_server *server, struct fs_place *place, struct fs_new *new)
+{
+	int error = guard_make(server, place->directory, place->name);
+
+	new->name = place->name;
+	if (error || !server->layer)
+		return error;
+	return layer_begin_new(server, place, &new->layer, &new->name);
+}
+
+int fs_finish_new(struct fs_server *server, const struct fs_place *place, const struct fs_new *new)
+{
+	int error = server->layer ? layer_finish_new(server, place, &new->layer) : 0;
+
+	if (!error)
+		guard_note_made(server, place->directory, place->fd, place->name);
+	return error;
+}
+
 int fs_take_last_place(struct fs_server *server, struct wire_reader *reader, uint64_t node_id,
 		       struct fs_place *place)
 {

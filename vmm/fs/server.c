@@ -35,37 +35,90 @@ static void server_forget_inode(void *context, struct inode *inode)
 	coherence_forget(context, inode);
 }
 
-/* Opens the root once more, O_PATH, and makes it node 1. */
+static void server_change_lower(void *context, struct inode *inode)
+{
+	coherence_forget(context, inode);
+	coherence_lose(context);
+}
+
+/* Opens a directory once more, O_PATH. fd or -errno. */
+static int server_open_directory(int directory_fd, struct statx *status)
+{
+	int fd = path_open_name(directory_fd, ".");
+	int error = fd < 0 ? fd : path_status(fd, status);
+
+	if (!error && !S_ISDIR(status->stx_mode))
+		error = -ENOTDIR;
+	if (error)
+		fd_close(&fd);
+	return error ? error : fd;
+}
+
+/* Makes @root_fd (taken over), whose status is @status, node 1. */
+static int server_add_root(struct fs_server *server, int root_fd, const struct statx *status,
+			   unsigned int fd_limit)
+{
+	struct inode_identity identity = inode_identity_of(status);
+	int error =
+		inode_table_create(&server->inodes, root_fd, &identity, server_fd_limit(fd_limit));
+
+	if (error)
+		return log_errno(error, "no memory for the file server");
+	server->root_fd = root_fd;
+	server->inodes.removing = server_forget_inode;
+	server->inodes.lower_changes = server_change_lower;
+	server->inodes.context = server;
+	inode_find(&server->inodes, FUSE_ROOT_ID)->policy.state = policy_root_state();
+	return 0;
+}
+
+/* The root of a share under review is in both layers. @lower_fd is taken over. */
+static int server_open_layers(struct fs_server *server, const struct fs_config *config,
+			      int lower_fd, const struct statx *lower)
+{
+	const struct timespec times[2] = {
+		{lower->stx_atime.tv_sec, lower->stx_atime.tv_nsec},
+		{lower->stx_mtime.tv_sec, lower->stx_mtime.tv_nsec},
+	};
+	struct statx status;
+	struct inode *root;
+	int upper_fd = server_open_directory(config->review->upper_fd, &status);
+	int error = upper_fd < 0 ? upper_fd : layer_create(&server->layer, config->review->base_fd);
+
+	if (error) {
+		fd_close(&upper_fd);
+		fd_close(&lower_fd);
+		return log_errno(error, "cannot use the directory for the guest's changes");
+	}
+	server->guard.hide_only = true;
+	error = server_add_root(server, upper_fd, &status, config->fd_limit);
+	if (error) {
+		fd_close(&lower_fd);
+		return error;
+	}
+	root = inode_find(&server->inodes, FUSE_ROOT_ID);
+	root->layers = INODE_MERGED;
+	root->lower = root->origin = inode_number_of(lower);
+	inode_reserve_fd(&server->inodes);
+	inode_adopt_lower_fd(&server->inodes, root, lower_fd);
+	/* A new one is as old as what it stands for. */
+	utimensat(upper_fd, "", times, AT_EMPTY_PATH);
+	return 0;
+}
+
 static int server_open_root(struct fs_server *server, const struct fs_config *config)
 {
-	struct inode_identity identity;
 	struct statx status;
-	int root_fd = path_open_name(config->root_fd, ".");
-	int error;
+	int root_fd = server_open_directory(config->root_fd, &status);
 
 	if (root_fd < 0)
 		return log_errno(root_fd, root_fd == -ENOSYS
 						  ? "the kernel has no openat2 (Linux 5.6 or "
 						    "newer is needed)"
 						  : "cannot open the root of the share");
-	error = path_status(root_fd, &status);
-	if (!error && !S_ISDIR(status.stx_mode))
-		error = -ENOTDIR;
-	if (error) {
-		fd_close(&root_fd);
-		return log_errno(error, "cannot use the root of the share");
-	}
-	identity = inode_identity_of(&status);
-	server->root_device = identity.device;
-	server->root_fd = root_fd;
-	error = inode_table_create(&server->inodes, root_fd, &identity,
-				   server_fd_limit(config->fd_limit));
-	if (error)
-		return log_errno(error, "no memory for the file server");
-	server->inodes.removing = server_forget_inode;
-	server->inodes.context = server;
-	inode_find(&server->inodes, FUSE_ROOT_ID)->policy.state = policy_root_state();
-	return 0;
+	server->root_device = inode_number_of(&status).device;
+	return config->review ? server_open_layers(server, config, root_fd, &status)
+			      : server_add_root(server, root_fd, &status, config->fd_limit);
 }
 
 int fs_server_create(struct fs_server **result, const struct fs_config *config)
@@ -106,7 +159,7 @@ int fs_server_create(struct fs_server **result, const struct fs_config *config)
 		goto out;
 	}
 	if (config->scan) {
-		error = scan_start(&server->scan, server->root_fd, server->guard.policy);
+		error = scan_start(&server->scan, config->root_fd, server->guard.policy);
 		if (error) {
 			log_errno(error, "cannot look for hidden files");
 			goto out;
@@ -136,6 +189,7 @@ void fs_server_destroy(struct fs_server *server)
 	guard_destroy(&server->guard);
 	handle_table_destroy(&server->handles);
 	inode_table_destroy(&server->inodes);
+	layer_destroy(server->layer);
 	coherence_destroy(&server->coherence);
 	fd_close(&server->proc_fd);
 	free(server);

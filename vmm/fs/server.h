@@ -15,6 +15,12 @@
 
 struct fs_server;
 
+/* Where the guest's changes go, in place of the share; both are the caller's. */
+struct fs_review {
+	int upper_fd; /* a directory */
+	int base_fd;  /* a file, to append to; or -1 */
+};
+
 struct fs_config {
 	int root_fd; /* a directory, O_PATH is enough; the caller's */
 	bool read_only;
@@ -26,6 +32,8 @@ struct fs_config {
 	int notify_fd; /* to the guest's init (vmm/wire/notify.h), or -1; taken over on success */
 	/* Hidden and protected names (NULL: none); taken over, also on failure. */
 	struct policy *policy;
+	/* The share is under review: layer.h. NULL: it is not. */
+	const struct fs_review *review;
 };
 
 /* Makes a server. The process's working directory becomes /proc/self/fd, because calls on extended

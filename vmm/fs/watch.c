@@ -189,13 +189,11 @@ static const struct watch_place *watch_find(struct watch *watch, const struct fi
 }
 
 /* The records after an event's head say where it was: the first of a directory with a name counts.
- */
-static void watch_report(struct watch *watch, const struct fanotify_event_metadata *event,
+ * @at: the first of them, @end: behind the last. */
+static void watch_report(struct watch *watch, uint64_t mask, const uint8_t *at, const uint8_t *end,
 			 watch_callback *callback, void *context)
 {
-	const uint8_t *at = (const uint8_t *)event + event->metadata_len;
-	const uint8_t *end = (const uint8_t *)event + event->event_len;
-	struct watch_event report = {.mask = event->mask};
+	struct watch_event report = {.mask = mask};
 
 	while (at + sizeof(struct fanotify_event_info_fid) <= end) {
 		const struct fanotify_event_info_fid *info = (const void *)at;
@@ -217,23 +215,34 @@ static void watch_report(struct watch *watch, const struct fanotify_event_metada
 	}
 }
 
+/* Events follow each other at multiples of four bytes: their heads are copied out. */
+static void watch_report_all(struct watch *watch, const uint8_t *at, const uint8_t *end,
+			     watch_callback *callback, void *context)
+{
+	struct watch_event lost = {.overflow = true};
+	struct fanotify_event_metadata head;
+
+	for (; (size_t)(end - at) >= sizeof(head); at += head.event_len) {
+		memcpy(&head, at, sizeof(head));
+		if (head.event_len < sizeof(head) || head.event_len > (size_t)(end - at))
+			return;
+		if (head.mask & FAN_Q_OVERFLOW)
+			callback(context, &lost);
+		else if (head.pid != watch->self)
+			watch_report(watch, head.mask, at + head.metadata_len, at + head.event_len,
+				     callback, context);
+	}
+}
+
 int watch_read(struct watch *watch, watch_callback *callback, void *context)
 {
 	for (;;) {
-		const struct fanotify_event_metadata *event = (const void *)watch->events;
 		ssize_t length = read(watch->fd, watch->events, sizeof(watch->events));
 
 		if (length < 0 && errno == EINTR)
 			continue;
 		if (length <= 0)
 			return length < 0 && errno != EAGAIN ? -errno : 0;
-		for (; FAN_EVENT_OK(event, length); event = FAN_EVENT_NEXT(event, length)) {
-			struct watch_event lost = {.overflow = true};
-
-			if (event->mask & FAN_Q_OVERFLOW)
-				callback(context, &lost);
-			else if (event->pid != watch->self)
-				watch_report(watch, event, callback, context);
-		}
+		watch_report_all(watch, watch->events, watch->events + length, callback, context);
 	}
 }

@@ -11,6 +11,7 @@
 #include <sys/xattr.h>
 
 #include "vmm/fs/operation.h"
+#include "vmm/review/layout.h"
 
 #define XATTR_PREFIX        "user."
 #define XATTR_PREFIX_LENGTH (sizeof(XATTR_PREFIX) - 1)
@@ -24,6 +25,9 @@ static int xattr_check_name(const char *name)
 	if (length == 0 || length > XATTR_NAME_LENGTH)
 		return -ERANGE;
 	if (strncmp(name, XATTR_PREFIX, XATTR_PREFIX_LENGTH) != 0)
+		return -EOPNOTSUPP;
+	/* What a review notes on its copies. */
+	if (strncmp(name, REVIEW_XATTR_OURS, strlen(REVIEW_XATTR_OURS)) == 0)
 		return -EOPNOTSUPP;
 	return length == XATTR_PREFIX_LENGTH ? -EINVAL : 0;
 }
@@ -120,7 +124,8 @@ static size_t xattr_filter(struct fs_server *server, size_t size)
 
 		if (at + length > size)
 			break;
-		if (strncmp(names + at, XATTR_PREFIX, XATTR_PREFIX_LENGTH) == 0) {
+		if (strncmp(names + at, XATTR_PREFIX, XATTR_PREFIX_LENGTH) == 0 &&
+		    strncmp(names + at, REVIEW_XATTR_OURS, strlen(REVIEW_XATTR_OURS)) != 0) {
 			memmove(names + kept, names + at, length);
 			kept += length;
 		}
