@@ -14,6 +14,7 @@
 #include "vmm/fs/device.h"
 #include "vmm/fs/options.h"
 #include "vmm/fs/privilege.h"
+#include "vmm/jail/landlock.h"
 
 /* Operations of the loop: what the back end uses, and the two of struct host_side. */
 #define LOOP_OPERATIONS (1 + FS_DEVICE_QUEUES + 2)
@@ -111,9 +112,29 @@ out_loop:
 	return error;
 }
 
+/*
+ * The second wall, beside the resolution of names: the share is all that this process can open any
+ * more. A share that is only read, or under review, is only read here too.
+ */
+static int confine(const struct fs_options *options)
+{
+	const struct landlock_directory directories[] = {
+		{options->root_fd, !options->read_only && options->upper_fd < 0, false},
+		{options->upper_fd, true, true},
+	};
+	int error = landlock_confine(directories, ARRAY_SIZE(directories));
+
+	if (error == -EOPNOTSUPP) {
+		log_info("this kernel has no Landlock: names alone keep the server in the share");
+		return 0;
+	}
+	return error ? log_errno(error, "cannot confine the server to its share") : 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct fs_options options;
+	struct fs_review review;
 	struct fs_config config;
 	struct fs_server *server;
 	int result = fs_options_parse(&options, argc, argv);
@@ -127,9 +148,10 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (options.socket_path)
 		options.socket_fd = vhost_backend_listen(options.socket_path);
-	if (options.socket_fd < 0)
+	if (options.socket_fd < 0 || confine(&options))
 		return EXIT_FAILURE;
 
+	review = (struct fs_review){.upper_fd = options.upper_fd, .base_fd = options.base_fd};
 	config = (struct fs_config){
 		.root_fd = options.root_fd,
 		.read_only = options.read_only,
@@ -139,11 +161,14 @@ int main(int argc, char **argv)
 		.scan = true,
 		.cache = options.cache,
 		.notify_fd = options.notify_fd,
+		.review = options.upper_fd < 0 ? NULL : &review,
 	};
 	result = fs_server_create(&server, &config);
 	if (result)
 		return EXIT_FAILURE;
 	fd_close(&options.root_fd);
+	fd_close(&options.upper_fd);
+	fd_close(&options.base_fd);
 	result = serve(server, options.socket_fd, options.notify_fd,
 		       options.no_io_uring ? LOOP_BACKEND_EPOLL : LOOP_BACKEND_ANY);
 	fs_server_destroy(server);
