@@ -134,9 +134,9 @@ def read_exactly(stream, length):
 class Machine:
     """mvagent-vmm driven by hand: the supervisor's part, without a supervisor."""
 
-    def __init__(self, share_socket):
+    def __init__(self, share_socket, memory=512):
         self.keep = []
-        arguments = [PROGRAMS / "mvagent-vmm", "--memory", "512", "--cpus", "1", "--command-line",
+        arguments = [PROGRAMS / "mvagent-vmm", "--memory", str(memory), "--cpus", "1", "--command-line",
                      "loglevel=1 panic=-1 reboot=k earlyprintk=serial,keep tsc=reliable"]
         self.monitor = self.pair(arguments, "--monitor-fd", "", socket.SOCK_SEQPACKET)
         self.control = self.pair(arguments, "--port", "1024:")

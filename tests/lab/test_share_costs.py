@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What fixed work in a share costs in FUSE requests: a budget, so that a round trip too many is noticed.
+
+Each count is that of a run with the work less that of a run without it; docs/share.md explains the budgets.
+"""
+
+import os
+import re
+import sys
+
+import harness
+from harness import directory, expect, run_ok
+
+FILES = 100
+PAST = 1_600_000_000  # long ago: git trusts what it noted of such files
+
+NAMES = ("lookup", "getattr", "statx", "readdir", "readdirplus")
+
+REPOSITORY = """
+export GIT_AUTHOR_DATE="1600000000 +0000" GIT_COMMITTER_DATE="1600000000 +0000"
+git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -q -m all && git status --porcelain
+"""
+
+STAT = """
+import os
+for index in range(%d):
+    os.lstat(f"f{index}")
+    try:
+        os.lstat(f"absent{index}")
+        raise SystemExit("an absent name is there")
+    except FileNotFoundError:
+        pass
+""" % FILES
+
+OPEN = """
+import os
+for index in range(%d):
+    with open(f"f{index}", "rb", buffering=0) as file:
+        assert file.read() == b"text"
+""" % FILES
+
+CREATE = """
+import os
+for index in range(%d):
+    name = f"new{index}"
+    fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    os.write(fd, b"text")
+    os.close(fd)
+    os.unlink(name)
+""" % FILES
+
+
+def requests(place, cache, script):
+    """{request: count} of a whole run."""
+    result = run_ok("-v", "--cpus", "1", "--cache", cache, "--share", place, "--", "sh", "-e", "-c", script)
+    found = {name: int(count) for name, count in re.findall(r"^mvagent-fs: requests: (\S+) (\d+)$", result.err, re.M)}
+    expect("init" in found, f"no counts of requests: {result.err[-300:]}")
+    return found
+
+
+def cost(make, cache, setup, work):
+    """What @work costs after @setup, each run in a new tree that @make fills."""
+    counts = []
+    for script in (setup, f"{setup}\n{work}"):
+        with directory() as place:
+            make(place)
+            counts.append(requests(place, cache, script))
+    before, after = counts
+    return {name: after[name] - before.get(name, 0) for name in after if after[name] > before.get(name, 0)}
+
+
+def expect_budget(what, spent, budget):
+    """@budget: {request, or "all": the most it may cost}."""
+    print(f"     {what}: {sum(spent.values())} requests: {spent}", file=sys.stderr)
+    for name, most in budget.items():
+        count = sum(spent.values()) if name == "all" else spent.get(name, 0)
+        expect(count <= most, f"{what}: {count} requests ({name}), {most} is the budget: {spent}")
+
+
+def python(script):
+    return f"python3 -c '{script}'"
+
+
+def make_files(place):
+    for index in range(FILES):
+        (place / f"f{index}").write_text("text")
+
+
+def make_work_tree(place):
+    for name in ("a", "b", "c", "d"):
+        (place / name).mkdir()
+        for index in range(50):
+            path = place / name / f"f{index}"
+            path.write_text(f"{name} {index}\n")
+            os.utime(path, (PAST, PAST))
+
+
+def check_status(cache, budget):
+    """The second and third git status of 200 files know every name and attribute already."""
+    spent = cost(make_work_tree, cache, REPOSITORY, "git status --porcelain; git status --porcelain")
+    expect_budget(f"two git status, --cache {cache}", spent, {**dict.fromkeys(NAMES, 8), **budget})
+
+
+def check_stat(cache):
+    spent = cost(make_files, cache, python(STAT), python(STAT))
+    expect_budget(f"200 lstat again, --cache {cache}", spent, {"all": 4})
+
+
+def check_open(cache, budget):
+    # Twice before: what was read has another time of access, which the next look asks for.
+    spent = cost(make_files, cache, f"{python(OPEN)}; {python(OPEN)}", python(OPEN))
+    expect_budget(f"100 open, fstat, read, close again, --cache {cache}", spent, budget)
+
+
+def check_create(cache, budget):
+    spent = cost(make_files, cache, ":", python(CREATE))
+    expect_budget(f"100 create, write, close, unlink, --cache {cache}", spent, budget)
+
+
+def test_warm_status_shared():
+    check_status("shared", {"all": 120})
+
+
+def test_warm_status_exclusive():
+    # A file that was closed is asked for its blocks, also one that was only read: those in .git.
+    check_status("exclusive", {"getattr": 40, "all": 155})
+
+
+def test_warm_stat_shared():
+    check_stat("shared")
+
+
+def test_warm_stat_exclusive():
+    check_stat("exclusive")
+
+
+def test_open_shared():
+    check_open("shared", {"lookup": 4, "getattr": 4, "all": 2 * FILES + 8})
+
+
+def test_open_exclusive():
+    check_open("exclusive", {"lookup": 4, "all": 3 * FILES + 8})
+
+
+def test_create_shared():
+    # Lookup, create, getxattr, write, release, unlink, forget, and the directory's attributes twice.
+    check_create("shared", {"all": 9 * FILES + 20})
+
+
+def test_create_exclusive():
+    # The same, and times that the guest keeps are sent at close and at unlink.
+    check_create("exclusive", {"all": 11 * FILES + 20})
+
+
+if __name__ == "__main__":
+    harness.main(globals())
