@@ -161,6 +161,19 @@ STEPS ?= 1000000
 posix: all posix-programs
 	$(Q)tests/posix/run --build $(BUILD) --steps $(STEPS)
 
+# What tools/bench needs: the work of its guests, and a front end without a guest.
+BENCH := $(BUILD)/bench/work $(BUILD)/bench/native
+$(BUILD)/bench/work: $(BUILD)/obj/guest-static/tools/bench/work.o
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -static -no-pie $^ -o $@
+$(BUILD)/bench/native: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/bench/native*.c)) $(call archives,virtio loop base)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ -l:liburing.a -lpthread -o $@
+.PHONY: bench-programs
+bench-programs: $(BENCH)
+
 T ?= 60
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SOURCES))
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/obj/fuzz/%.o,$(foreach directory,$(DIRECTORIES),$($(directory)_SOURCES)))
