@@ -252,6 +252,49 @@ static void test_packages_are_free(void **state)
 	assert_int_equal(call_rename(h, modules, "p", modules, "q", 0), 0);
 }
 
+/* Where a rule goes on below, a symbolic link would lead it elsewhere. */
+static void test_symlinks_in_the_way(void **state)
+{
+	struct harness *h = *state;
+	uint64_t git = node(h, FUSE_ROOT_ID, ".git");
+	uint64_t objects = node(h, git, "objects"), link;
+
+	assert_int_equal(call_remove(h, FUSE_RMDIR, objects, "info"), 0);
+	assert_int_equal(call_symlink(h, objects, "info", "../../src", NULL), -EACCES);
+	assert_int_equal(call_remove(h, FUSE_RMDIR, FUSE_ROOT_ID, "ci"), 0);
+	assert_int_equal(call_symlink(h, FUSE_ROOT_ID, "ci", "src", NULL), -EACCES);
+	assert_int_equal(call_symlink(h, FUSE_ROOT_ID, "harmless", "src", &link), 0);
+	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "harmless", FUSE_ROOT_ID, "ci", 0), -EACCES);
+	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "harmless", git, "modules", 0), -EACCES);
+	assert_int_equal(call_link(h, link, git, "worktrees"), -EACCES);
+	assert_int_equal(call_symlink(h, node(h, FUSE_ROOT_ID, "src"), ".git", "..", NULL),
+			 -EACCES);
+}
+
+/* Git takes a directory with these three for a repository, whatever its name. */
+static void test_repositories_without_a_name(void **state)
+{
+	struct harness *h = *state;
+	uint64_t src = node(h, FUSE_ROOT_ID, "src"), bare, id;
+
+	assert_int_equal(call_mkdir(h, FUSE_ROOT_ID, "objects", 0755, NULL), 0);
+	assert_int_equal(call_mkdir(h, FUSE_ROOT_ID, "refs", 0755, NULL), 0);
+	assert_int_equal(call_create(h, FUSE_ROOT_ID, "HEAD", O_RDWR, 0644, NULL, NULL), -EACCES);
+	assert_int_equal(call_rename(h, src, "a", FUSE_ROOT_ID, "HEAD", 0), -EACCES);
+	assert_int_equal(call_symlink(h, FUSE_ROOT_ID, "HEAD", "x", NULL), -EACCES);
+	/* Nor made under a name that the rules know, and renamed. */
+	assert_int_equal(call_mkdir(h, src, "new.git", 0755, &bare), 0);
+	assert_int_equal(call_mkdir(h, bare, "objects", 0755, NULL), 0);
+	assert_int_equal(call_mkdir(h, bare, "refs", 0755, NULL), 0);
+	assert_int_equal(call_create(h, bare, "HEAD", O_RDWR, 0644, NULL, NULL), 0);
+	assert_int_equal(call_rename(h, src, "new.git", src, "new", 0), -EACCES);
+	assert_int_equal(call_rename(h, src, "new.git", src, "other.git", 0), -EACCES);
+	/* Two of the three are a directory like any other. */
+	assert_int_equal(call_mkdir(h, src, "plain", 0755, &id), 0);
+	assert_int_equal(call_create(h, id, "HEAD", O_RDWR, 0644, NULL, NULL), 0);
+	assert_int_equal(call_mkdir(h, id, "refs", 0755, NULL), 0);
+}
+
 /* A hidden file has another name, which nothing but the file itself betrays. */
 static void test_hidden_by_another_name(void **state)
 {
@@ -292,6 +335,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ancestors_keep_their_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_new_repositories_are_free, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_packages_are_free, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_symlinks_in_the_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_repositories_without_a_name, setup, teardown),
 		cmocka_unit_test_teardown(test_hidden_by_another_name, teardown),
 	};
 

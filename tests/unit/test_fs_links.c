@@ -192,6 +192,35 @@ static void test_moved_and_unlinked(void **state)
 	assert_text(h, OUTSIDE, "original");
 }
 
+/* What cannot be copied is not changed. */
+static void test_special_files(void **state)
+{
+	struct harness *h = *state;
+	struct fuse_setattr_in mode = {.valid = FATTR_MODE, .mode = 0777};
+	struct fuse_setattr_in touch = {.valid = FATTR_MTIME, .mtime = 1000};
+	char from[512], to[512];
+	uint64_t id;
+
+	harness_path(h, "../outside/fifo", from);
+	harness_path(h, "fifo", to);
+	assert_int_equal(mkfifo(from, 0600), 0);
+	assert_int_equal(link(from, to), 0);
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "fifo", &id), 0);
+	assert_int_equal(harness_call(h, FUSE_SETATTR, id, PIECE(mode), NONE, NONE), -EPERM);
+	assert_int_equal(harness_host_stat(h, "fifo").st_mode, S_IFIFO | 0600);
+	harness_path(h, "../outside/symlink", from);
+	harness_path(h, "symlink", to);
+	assert_int_equal(symlink("x", from), 0);
+	assert_int_equal(linkat(AT_FDCWD, from, AT_FDCWD, to, 0), 0);
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "symlink", &id), 0);
+	assert_int_equal(harness_call(h, FUSE_SETATTR, id, PIECE(touch), NONE, NONE), -EPERM);
+	assert_int_not_equal(harness_host_stat(h, "symlink").st_mtime, 1000);
+	/* The guest's own it may change. */
+	assert_int_equal(call_symlink(h, FUSE_ROOT_ID, "mine", "x", &id), 0);
+	assert_int_equal(call_link(h, id, FUSE_ROOT_ID, "also"), 0);
+	assert_int_equal(harness_call(h, FUSE_SETATTR, id, PIECE(touch), NONE, NONE), 0);
+}
+
 static void test_host_replaces_meanwhile(void **state)
 {
 	struct harness *h = *state;
@@ -255,6 +284,7 @@ int main(void)
 		ON_BOTH(test_links_of_the_guest_stay),
 		ON_BOTH(test_link_then_write),
 		ON_BOTH(test_moved_and_unlinked),
+		ON_BOTH(test_special_files),
 		ON_BOTH(test_host_replaces_meanwhile),
 		ON_BOTH(test_holes_and_size_stay),
 	};

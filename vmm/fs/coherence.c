@@ -101,6 +101,8 @@ void coherence_forget(struct fs_server *server, struct inode *inode)
 {
 	if (!inode->watch)
 		return;
+	/* The mark goes by the open directory; without it the kernel would keep it. */
+	path_inode_fd(&server->inodes, inode);
 	watch_remove(server->coherence.watch, inode->watch, layer_lower_fd(inode));
 	inode->watch = NULL;
 }

@@ -76,7 +76,7 @@ static int create_open(struct fs_server *server, struct fs_place *place,
 		       struct statx *status, struct handle **handle)
 {
 	struct fs_new new;
-	int error = fs_begin_new(server, place, &new);
+	int error = fs_begin_new(server, place, S_IFREG, &new);
 	int fd;
 
 	if (!error)

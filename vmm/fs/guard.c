@@ -3,12 +3,17 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <strings.h>
 
+#include "vmm/base/bytes.h"
+#include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/fs/operation.h"
 
 #define GUARD_PATH_BYTES 512
+#define GUARD_TOLD_MADE  8U /* repositories that are named */
 
 void guard_create(struct guard *guard, struct policy *policy)
 {
@@ -135,14 +140,102 @@ int guard_enter(struct fs_server *server, const struct inode *directory, const c
 	return 0;
 }
 
-int guard_make(struct fs_server *server, const struct inode *directory, const char *name)
+/* A directory that a pattern has been matched with in part: its name matters to what it holds. */
+static int guard_refuse_begun(struct fs_server *server, const struct inode *directory,
+			      const char *name, const struct policy_verdict *verdict)
+{
+	return guard_refuse(server, directory, name,
+			    policy_begun_rule(server->guard.policy, &verdict->state), false);
+}
+
+/* What git takes a directory for a repository by, whatever its name is. */
+static const char *const repository_parts[] = {"HEAD", "objects", "refs"};
+
+/* Whether the directory is named as the rules expect of a repository, or lies in one. */
+static bool guard_is_known_repository(struct fs_server *server, const struct inode *directory)
+{
+	for (unsigned int depth = 0; directory && depth < LIMIT_FS_DEPTH; depth++) {
+		size_t length = directory->name ? strlen(directory->name) : 0;
+
+		if (length >= 4 && strcasecmp(directory->name + length - 4, ".git") == 0)
+			return true;
+		directory = directory->id == FUSE_ROOT_ID
+				    ? NULL
+				    : inode_find(&server->inodes, directory->parent);
+	}
+	return false;
+}
+
+/*
+ * Whether @name would make @directory a repository under a name by which the rules do not know it:
+ * git on the host would obey its configuration and hooks when the user works there.
+ */
+static bool guard_makes_repository(struct fs_server *server, const struct inode *directory,
+				   int directory_fd, const char *name)
+{
+	unsigned int present = 0;
+	bool is_part = false;
+	struct statx status;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(repository_parts); i++)
+		is_part |= strcasecmp(name, repository_parts[i]) == 0;
+	if (!is_part || directory->policy.state.unprotected_below)
+		return false;
+	for (unsigned int i = 0; i < ARRAY_SIZE(repository_parts); i++)
+		present += strcasecmp(name, repository_parts[i]) == 0 ||
+			   layer_look(server, directory, directory_fd, repository_parts[i],
+				      &status) == 0;
+	return present == ARRAY_SIZE(repository_parts) &&
+	       !guard_is_known_repository(server, directory);
+}
+
+static int guard_refuse_repository(struct fs_server *server, const struct inode *directory,
+				   const char *name)
+{
+	char buffer[GUARD_PATH_BYTES];
+
+	server->guard.refusals++;
+	if (!server->guard.told_repository)
+		log_warning("refused the guest %s: it would make that directory a git repository "
+			    "that no rule knows; name it something.git",
+			    guard_path(server, directory, name, buffer, buffer + sizeof(buffer)));
+	server->guard.told_repository = true;
+	return -EACCES;
+}
+
+int guard_make(struct fs_server *server, const struct inode *directory, int directory_fd,
+	       const char *name, mode_t type)
 {
 	struct policy_verdict verdict;
 
 	guard_examine(server, directory, name, &verdict);
-	if (!verdict.hidden && (!verdict.protected || server->guard.hide_only))
+	if (verdict.hidden)
+		return guard_refuse(server, directory, name, verdict.rule, true);
+	if (server->guard.hide_only)
 		return 0;
-	return guard_refuse(server, directory, name, verdict.rule, verdict.hidden);
+	if (verdict.protected)
+		return guard_refuse(server, directory, name, verdict.rule, false);
+	/* Where a rule goes on below, a symbolic link would lead it to where it does not hold. */
+	if (type == S_IFLNK && policy_state_has_begun(&verdict.state))
+		return guard_refuse_begun(server, directory, name, &verdict);
+	if (guard_makes_repository(server, directory, directory_fd, name))
+		return guard_refuse_repository(server, directory, name);
+	return 0;
+}
+
+/* Says of the first few repositories that the guest makes that they are the guest's. */
+static void guard_tell_made(struct fs_server *server, const struct inode *directory,
+			    const char *name)
+{
+	char buffer[GUARD_PATH_BYTES];
+
+	if (server->guard.hide_only || server->guard.told_made >= GUARD_TOLD_MADE)
+		return;
+	server->guard.told_made++;
+	log_warning("the guest has made a git repository, %s: its hooks and configuration are the "
+		    "guest's, and git obeys them there and, for a submodule, above; look at it "
+		    "before you use git",
+		    guard_path(server, directory, name, buffer, buffer + sizeof(buffer)));
 }
 
 void guard_note_made(struct fs_server *server, const struct inode *directory, int directory_fd,
@@ -158,16 +251,10 @@ void guard_note_made(struct fs_server *server, const struct inode *directory, in
 	if (layer_look(server, directory, directory_fd, name, &status))
 		return;
 	identity = inode_identity_of(&status);
+	if (verdict.protected_if_old && !identity_set_has(&server->guard.made, &identity))
+		guard_tell_made(server, directory, name);
 	/* When there are too many to remember, the rule holds for this one too. */
 	identity_set_add(&server->guard.made, &identity);
-}
-
-/* A directory that a pattern has been matched with in part: its name matters to what it holds. */
-static int guard_refuse_begun(struct fs_server *server, const struct inode *directory,
-			      const char *name, const struct policy_verdict *verdict)
-{
-	return guard_refuse(server, directory, name,
-			    policy_begun_rule(server->guard.policy, &verdict->state), false);
 }
 
 bool guard_protects(struct fs_server *server, const struct inode *directory, const char *name)
@@ -232,16 +319,42 @@ static int guard_move_directory(struct fs_server *server, const struct inode *di
 	return 0;
 }
 
+/* Whether a repository would lose the name by which the rules know it. */
+static bool guard_hides_repository(struct fs_server *server, int directory_fd, const char *name,
+				   const struct inode *new_directory, const char *new_name)
+{
+	FD_CLEANUP int fd = path_open_name(directory_fd, name);
+	size_t length = strlen(new_name);
+	struct statx status;
+
+	if (fd < 0 || (length >= 4 && strcasecmp(new_name + length - 4, ".git") == 0) ||
+	    guard_is_known_repository(server, new_directory))
+		return false;
+	for (unsigned int i = 0; i < ARRAY_SIZE(repository_parts); i++)
+		if (statx(fd, repository_parts[i], AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+			  STATX_TYPE, &status))
+			return false;
+	return true;
+}
+
 int guard_move(struct fs_server *server, const struct inode *directory, int directory_fd,
-	       const char *name, const struct inode *new_directory, const char *new_name)
+	       const char *name, const struct inode *new_directory, int new_directory_fd,
+	       const char *new_name)
 {
 	int error = guard_take_away(server, directory, directory_fd, name, false);
 	struct statx status;
 
-	error = error ? error : guard_make(server, new_directory, new_name);
-	if (error || layer_look(server, directory, directory_fd, name, &status) ||
-	    !S_ISDIR(status.stx_mode))
+	if (error)
 		return error;
+	if (layer_look(server, directory, directory_fd, name, &status))
+		return 0; /* the rename itself will say so */
+	error = guard_make(server, new_directory, new_directory_fd, new_name,
+			   status.stx_mode & S_IFMT);
+	if (error || !S_ISDIR(status.stx_mode))
+		return error;
+	if (!server->guard.hide_only &&
+	    guard_hides_repository(server, directory_fd, name, new_directory, new_name))
+		return guard_refuse_repository(server, new_directory, new_name);
 	return guard_move_directory(server, directory, name, &status, new_directory, new_name);
 }
 

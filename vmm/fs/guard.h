@@ -19,6 +19,8 @@ struct guard {
 	struct identity_set hidden_links;
 	uint64_t told[LIMIT_POLICY_RULES / 64]; /* rules whose refusal was told */
 	uint64_t refusals;
+	bool told_repository;   /* a refusal of one that no rule would know */
+	unsigned int told_made; /* repositories that the guest made */
 	bool hide_only; /* what is changed is a copy, and `mvagent apply` protects the original */
 };
 
@@ -37,8 +39,9 @@ bool guard_hides_number(const struct fs_server *server, uint64_t device, uint64_
 int guard_enter(struct fs_server *server, const struct inode *directory, const char *name,
 		const struct statx *status, struct inode *inode);
 
-/* Before an entry of @type is made. 0 or -EACCES. */
-int guard_make(struct fs_server *server, const struct inode *directory, const char *name);
+/* Before an entry of @type (S_IFMT bits) is made, or comes to be there. 0 or -EACCES. */
+int guard_make(struct fs_server *server, const struct inode *directory, int directory_fd,
+	       const char *name, mode_t type);
 
 /* After it was made, before it is looked up. */
 void guard_note_made(struct fs_server *server, const struct inode *directory, int directory_fd,
@@ -54,7 +57,8 @@ bool guard_protects(struct fs_server *server, const struct inode *directory, con
 /* Before what is @name of @directory moves to @new_name of @new_directory. Where something may be
  * there already, guard_remove is asked as well; for an exchange, this both ways. */
 int guard_move(struct fs_server *server, const struct inode *directory, int directory_fd,
-	       const char *name, const struct inode *new_directory, const char *new_name);
+	       const char *name, const struct inode *new_directory, int new_directory_fd,
+	       const char *new_name);
 
 /* Before the contents or the attributes of @inode change: 0 or -EACCES. */
 int guard_change(struct fs_server *server, const struct inode *inode);

@@ -26,7 +26,7 @@ static bool link_is_foreign(struct fs_server *server, const struct statx *status
 {
 	struct inode_identity identity;
 
-	if (!S_ISREG(status->stx_mode) || status->stx_nlink < 2)
+	if (S_ISDIR(status->stx_mode) || status->stx_nlink < 2)
 		return false;
 	identity = inode_identity_of(status);
 	return !identity_set_has(&server->own_links, &identity);
@@ -44,7 +44,7 @@ struct inode_identity link_identity(struct fs_server *server, const struct inode
 
 void link_note_made(struct fs_server *server, const struct inode *inode)
 {
-	if (inode->identity.type == S_IFREG)
+	if (inode->identity.type != S_IFDIR)
 		identity_set_add(&server->own_links, &inode->identity);
 }
 
@@ -166,7 +166,7 @@ int link_break(struct fs_server *server, struct inode *inode)
 	struct statx status;
 	int error, fd;
 
-	if (inode->identity.type != S_IFREG)
+	if (inode->identity.type == S_IFDIR)
 		return 0;
 	fd = path_inode_fd(&server->inodes, inode);
 	error = fd < 0 ? fd : path_status(fd, &status);
@@ -175,6 +175,9 @@ int link_break(struct fs_server *server, struct inode *inode)
 	/* One link may be left, and not be the guest's: the guest has unlinked its own. */
 	if (!inode->identity.alias && !link_is_foreign(server, &status))
 		return 0;
+	/* A symbolic link, a FIFO: nothing to copy, and little that could change. */
+	if (inode->identity.type != S_IFREG)
+		return -EPERM;
 	source = path_reopen(server->proc_fd, fd, O_RDONLY);
 	return source < 0 ? source : link_copy(server, inode, source, &status);
 }

@@ -24,7 +24,7 @@ int fs_mkdir(struct fs_server *server, const struct wire_request *request)
 	wire_take(&reader, &in, sizeof(in));
 	error = fs_take_last_place(server, &reader, request->header.nodeid, &place);
 	if (!error)
-		error = fs_begin_new(server, &place, &new);
+		error = fs_begin_new(server, &place, S_IFDIR, &new);
 	if (!error && mkdirat(place.fd, new.name, in.mode & NAME_MODE_MASK))
 		error = -errno;
 	if (!error)
@@ -54,7 +54,7 @@ int fs_mknod(struct fs_server *server, const struct wire_request *request)
 		type = S_IFREG;
 	if (type != S_IFREG && type != S_IFIFO && type != S_IFSOCK)
 		return -EINVAL;
-	error = fs_begin_new(server, &place, &new);
+	error = fs_begin_new(server, &place, type, &new);
 	if (!error && mknodat(place.fd, new.name, type | (in.mode & NAME_MODE_MASK), 0))
 		error = -errno;
 	if (!error)
@@ -77,7 +77,7 @@ int fs_symlink(struct fs_server *server, const struct wire_request *request)
 		return -EINVAL;
 	if (strlen(target) > LIMIT_FS_SYMLINK_BYTES)
 		return -ENAMETOOLONG;
-	error = fs_begin_new(server, &place, &new);
+	error = fs_begin_new(server, &place, S_IFLNK, &new);
 	if (!error && symlinkat(target, place.fd, new.name))
 		error = -errno;
 	if (!error)
@@ -104,7 +104,7 @@ int fs_readlink(struct fs_server *server, const struct wire_request *request)
 static int name_link(struct fs_server *server, struct fs_place *place, struct inode *inode)
 {
 	struct fs_new new;
-	int error = fs_begin_new(server, place, &new);
+	int error = fs_begin_new(server, place, inode->identity.type, &new);
 
 	/* What is protected would be open to change under the new name; what has links elsewhere
 	 * would no longer be told from what has links of this run. */
@@ -153,7 +153,7 @@ int fs_link(struct fs_server *server, const struct wire_request *request)
 static void name_forget_place(struct fs_server *server, const struct fs_place *place,
 			      struct inode *victim, const struct statx *status)
 {
-	if (status->stx_mask && S_ISREG(status->stx_mode))
+	if (status->stx_mask && !S_ISDIR(status->stx_mode))
 		link_note_removed(server, status);
 	if (victim && victim->name && victim->parent == place->directory->id &&
 	    strcmp(victim->name, place->name) == 0)
@@ -229,12 +229,12 @@ static int name_hold(struct fs_server *server, struct fs_place *place, struct in
 static int name_may_move(struct fs_server *server, const struct fs_place *from,
 			 const struct fs_place *to, unsigned int flags)
 {
-	int error =
-		guard_move(server, from->directory, from->fd, from->name, to->directory, to->name);
+	int error = guard_move(server, from->directory, from->fd, from->name, to->directory, to->fd,
+			       to->name);
 
 	if (!error && (flags & RENAME_EXCHANGE))
 		return guard_move(server, to->directory, to->fd, to->name, from->directory,
-				  from->name);
+				  from->fd, from->name);
 	/* What may be there is made away with. */
 	if (!error)
 		error = guard_remove(server, to->directory, to->fd, to->name);

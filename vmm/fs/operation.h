@@ -29,7 +29,8 @@ struct fs_server {
 	struct handle_table handles;
 	struct coherence coherence;
 	struct guard guard;
-	struct scan *scan;             /* until the first INIT */
+	bool scan_failed;  /* not all names of hidden files are known: nothing is served */
+	struct scan *scan; /* until the first INIT */
 	struct identity_set own_links; /* files of which all links were made in this run */
 	struct layer *layer;           /* a share under review; NULL: none */
 	struct fs_counters counters;
@@ -79,7 +80,7 @@ struct fs_new {
 
 /* Whether something may be made at @place. The place may have another descriptor after that. 0 or
  * -errno. */
-int fs_begin_new(struct fs_server *server, struct fs_place *place, struct fs_new *new);
+int fs_begin_new(struct fs_server *server, struct fs_place *place, mode_t type, struct fs_new *new);
 
 /* It was made. 0, or -errno and it is gone again. */
 int fs_finish_new(struct fs_server *server, const struct fs_place *place, const struct fs_new *new);

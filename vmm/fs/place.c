@@ -30,9 +30,9 @@ int fs_settle_places(struct fs_server *server, struct fs_place *first, struct fs
 	return first->directory->fd < 0 ? -ENFILE : 0;
 }
 
-int fs_begin_new(struct fs_server *server, struct fs_place *place, struct fs_new *new)
+int fs_begin_new(struct fs_server *server, struct fs_place *place, mode_t type, struct fs_new *new)
 {
-	int error = guard_make(server, place->directory, place->name);
+	int error = guard_make(server, place->directory, place->fd, place->name, type);
 
 	new->name = place->name;
 	if (error || !server->layer)

@@ -12,6 +12,11 @@ static const char *const hidden[] = {
 	".env.local",
 	".env.*.local",
 	".envrc",
+	".env~", /* copies that editors make */
+	".env.sw?",
+	"..env.sw?",
+	".#.env",
+	"#.env#",
 	".netrc",
 	"_netrc",
 	".git-credentials",
@@ -54,6 +59,10 @@ static const char *const protected[] = {
 	"**/*.git/modules/**/commondir",
 	"**/*.git/modules/**/gitdir",
 	"**/*.git/modules/**/objects/info/alternates",
+	/* other version control */
+	"**/.hg/hgrc",
+	"**/.jj/repo/config.toml",
+	"**/.sl/config",
 	/* editors */
 	".vscode",
 	".idea",

@@ -178,7 +178,9 @@ int fs_server_finish_scan(struct fs_server *server)
 	struct scan *scan = server->scan;
 
 	server->scan = NULL;
-	return scan ? scan_finish(scan, &server->guard.hidden_links) : 0;
+	if (scan && scan_finish(scan, &server->guard.hidden_links))
+		server->scan_failed = true;
+	return server->scan_failed ? -ENFILE : 0;
 }
 
 void fs_server_destroy(struct fs_server *server)
