@@ -61,7 +61,10 @@ class Guest:
         return self.line()
 
     def line(self):
-        return self.process.stdout.readline().decode().rstrip("\n")
+        text = self.process.stdout.readline().decode()
+        if not text:
+            raise harness.Failure(f"the run has ended: {self.process.stderr.read().decode(errors='replace')[-600:]}")
+        return text.rstrip("\n")
 
     def end(self):
         self.process.kill()
