@@ -207,10 +207,10 @@ static void test_wait_gives_the_status(void **state)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 42);
 	assert_int_equal(start_with_fd(&process, "sleep", pair[1]), 0);
-	kill(process.pid, SIGTERM);
+	kill(process.pid, SIGKILL);
 	assert_true(process_wait(&process, 10000, &status));
 	assert_true(WIFSIGNALED(status));
-	assert_int_equal(WTERMSIG(status), SIGTERM);
+	assert_int_equal(WTERMSIG(status), SIGKILL);
 	fd_close(&pair[0]);
 	fd_close(&pair[1]);
 }

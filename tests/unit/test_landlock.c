@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,7 +59,7 @@ static int open_in(const char *directory, const char *name, int flags)
 /* In a child: a number of the first expectation that fails, or 0. -EOPNOTSUPP: 77. */
 static int confined(void)
 {
-	struct landlock_directory directories[] = {
+	struct jail_directory directories[] = {
 		{open_in("own", "", O_PATH | O_DIRECTORY), true, false},
 		{open_in("read", "", O_PATH | O_DIRECTORY), false, true},
 		{-1, true, false},
@@ -66,6 +67,9 @@ static int confined(void)
 	int before = open_in("other", "f", O_RDONLY), error;
 	char byte;
 
+	error = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (error)
+		return 10;
 	error = landlock_confine(directories, 3);
 	if (error)
 		return error == -EOPNOTSUPP ? 77 : 1;

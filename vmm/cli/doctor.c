@@ -15,37 +15,16 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/limits.h"
 #include "vmm/base/log.h"
+#include "vmm/cli/diagnosis.h"
+#include "vmm/cli/doctor_jail.h"
 #include "vmm/cli/installation.h"
 #include "vmm/cli/kvm_probe.h"
 #include "vmm/cli/outcome.h"
-
-#define DOCTOR_CHECKS 10U
-
-struct check {
-	const char *name;
-	bool good;
-	bool needed; /* mvagent cannot run without */
-	char text[640];
-};
-
-struct diagnosis {
-	unsigned int count;
-	struct check checks[DOCTOR_CHECKS];
-};
 
 static const char usage[] =
 	"usage: mvagent doctor [--json]\n"
 	"Checks whether this machine can run mvagent, and says what to do where it cannot.\n"
 	"Exit status: 0 when it can, 125 when something that is needed is missing.\n";
-
-static struct check *diagnosis_add(struct diagnosis *diagnosis, const char *name, bool needed)
-{
-	struct check *check = &diagnosis->checks[diagnosis->count++];
-
-	check->name = name;
-	check->needed = needed;
-	return check;
-}
 
 static void check_kernel(struct diagnosis *diagnosis)
 {
@@ -196,6 +175,7 @@ int doctor_command(int argc, char **argv)
 	check_kernel(&diagnosis);
 	check_kvm(&diagnosis);
 	check_io_uring(&diagnosis);
+	doctor_check_jail(&diagnosis);
 	check_memory(&diagnosis);
 	if (check_parts(&diagnosis) < 0)
 		return EXIT_MVAGENT;

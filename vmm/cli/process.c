@@ -17,6 +17,7 @@
 
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/jail/namespaces.h"
 
 void process_plan_init(struct process_plan *plan, const char *name, const char *path)
 {
@@ -48,8 +49,9 @@ void process_plan_add_fd(struct process_plan *plan, const char *option, const ch
 
 /* In the child: everything is CLOEXEC but what the plan names, also what mvagent itself inherited.
  * Reports a failure by its errno through @error_fd. */
-static void process_exec(const struct process_plan *plan, pid_t parent, int error_fd)
+static void process_exec(const struct process_plan *plan, int error_fd)
 {
+	struct pollfd parent = {.fd = error_fd};
 	sigset_t none;
 	int null, error;
 
@@ -68,8 +70,8 @@ static void process_exec(const struct process_plan *plan, pid_t parent, int erro
 	}
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		goto fail;
-	if (getppid() != parent)
-		_exit(1); /* the parent died before the line above */
+	if (poll(&parent, 1, 0) < 0 || parent.revents & POLLERR)
+		_exit(1); /* the parent, who alone reads, died before the line above */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		goto fail;
 	/* Nothing of the user's environment: these programs read none. */
@@ -91,16 +93,20 @@ static void process_plan_free(struct process_plan *plan)
 static int process_fork(struct process *process, struct process_plan *plan)
 {
 	int pair[2], error = 0;
-	pid_t self = getpid();
+	bool apart;
 
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
-	process->pid = fork();
-	if (process->pid == 0)
-		process_exec(plan, self, pair[1]);
+	process->pid = namespaces_fork(&apart);
+	if (process->pid == 0) {
+		close(pair[0]);
+		process_exec(plan, pair[1]);
+	}
 	close(pair[1]);
+	if (!apart)
+		log_info("this host allows no namespaces to %s", plan->name);
 	if (process->pid < 0)
-		error = errno;
+		error = -process->pid;
 	else if (fd_read_full(pair[0], &error, sizeof(error)) == -ENODATA)
 		error = 0;
 	close(pair[0]);

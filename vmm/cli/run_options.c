@@ -41,6 +41,8 @@ static const char usage[] =
 	"  --kernel FILE         another guest kernel, an uncompressed vmlinux\n"
 	"  --debug-console       show the guest kernel's messages\n"
 	"  --terminal-passthrough  do not filter what the command sends to the terminal\n"
+	"  --allow-degraded      run even where the host allows neither namespaces nor Landlock,\n"
+	"                        one of which has to keep the parts of mvagent in\n"
 	"  --quiet               no warnings\n"
 	"  -v, --verbose         show timings and counts\n"
 	"  -h, --help            this text\n"
@@ -72,6 +74,7 @@ enum {
 	OPTION_PASSTHROUGH,
 	OPTION_QUIET,
 	OPTION_TRAP,
+	OPTION_ALLOW_DEGRADED,
 	OPTION_NO_IO_URING,
 	OPTION_NO_NOTES,
 };
@@ -101,6 +104,7 @@ static const struct option long_options[] = {
 	{"quiet", no_argument, NULL, OPTION_QUIET},
 	/* For the project's own tests: what is fallen back to. */
 	{"trap-registers", no_argument, NULL, OPTION_TRAP},
+	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
 	{"no-notes", no_argument, NULL, OPTION_NO_NOTES},
 	{NULL, 0, NULL, 0},
@@ -353,6 +357,9 @@ static int set_option(void *context, int option, char *value)
 		break;
 	case OPTION_TRAP:
 		options->trap_registers = true;
+		break;
+	case OPTION_ALLOW_DEGRADED:
+		options->allow_degraded = true;
 		break;
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;

@@ -43,6 +43,7 @@ struct run_options {
 	bool verbose;
 	bool trap_registers;
 	bool no_io_uring;
+	bool allow_degraded;
 	bool no_notes; /* of the host's changes to the guest */
 	unsigned int variable_count;
 	char **variables; /* --env, as given, in order; allocated */

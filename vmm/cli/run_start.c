@@ -95,6 +95,8 @@ static int start_vmm(const struct run_parts *parts, struct process *process)
 		process_plan_add(&plan, "--trap-registers");
 	if (options->no_io_uring)
 		process_plan_add(&plan, "--no-io-uring");
+	if (options->allow_degraded)
+		process_plan_add(&plan, "--allow-degraded");
 	if (options->verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);
@@ -112,6 +114,8 @@ static int start_blk(const struct run_parts *parts, struct process *process)
 	process_plan_add_fd(&plan, "--image-fd", "", parts->inputs->image_fd);
 	if (parts->options->no_io_uring)
 		process_plan_add(&plan, "--no-io-uring");
+	if (parts->options->allow_degraded)
+		process_plan_add(&plan, "--allow-degraded");
 	if (parts->options->verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);
@@ -150,6 +154,8 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 		process_plan_add(&plan, "--quiet");
 	if (parts->options->no_io_uring)
 		process_plan_add(&plan, "--no-io-uring");
+	if (parts->options->allow_degraded)
+		process_plan_add(&plan, "--allow-degraded");
 	if (parts->options->verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);

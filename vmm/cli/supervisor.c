@@ -108,7 +108,12 @@ static void supervisor_lose_process(struct supervisor *supervisor, struct proces
 	/* The machine's own word about its end, if there is one, says more than its exit status. */
 	supervisor_read_monitor(supervisor);
 	process_wait(process, -1, &status);
-	if (WIFSIGNALED(status))
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+		outcome_give(&supervisor->report->outcome, OUTCOME_MACHINE_FAILED, 0,
+			     "%s was killed for a system call that it may not make: a fault of "
+			     "mvagent's, or an attack through one",
+			     process->name);
+	else if (WIFSIGNALED(status))
 		outcome_give(&supervisor->report->outcome, OUTCOME_MACHINE_FAILED, 0,
 			     "%s was killed by signal %d (%s)", process->name, WTERMSIG(status),
 			     strsignal(WTERMSIG(status)));

@@ -14,8 +14,9 @@
 #include "vmm/base/log.h"
 #include "vmm/fs/device.h"
 #include "vmm/fs/options.h"
-#include "vmm/fs/privilege.h"
-#include "vmm/jail/landlock.h"
+#include "vmm/jail/capabilities.h"
+#include "vmm/jail/filter.h"
+#include "vmm/jail/jail.h"
 
 /* Operations of the loop: what the back end uses, and the two of struct host_side. */
 #define LOOP_OPERATIONS (1 + FS_DEVICE_QUEUES + 2)
@@ -74,9 +75,8 @@ static int host_side_start(struct host_side *side, struct fs_server *server, int
 	return error;
 }
 
-/* Serves the front end on @socket_fd, which is taken over, until it hangs up. */
-static int serve(struct fs_server *server, int socket_fd, int notify_fd,
-		 enum loop_backend loop_backend)
+/* Serves the front end on the socket of @options, which is taken over, until it hangs up. */
+static int serve(struct fs_server *server, struct fs_options *options)
 {
 	struct vhost_backend_description description;
 	struct vhost_backend_counters counters;
@@ -84,55 +84,58 @@ static int serve(struct fs_server *server, int socket_fd, int notify_fd,
 	struct fs_device device;
 	struct host_side host;
 	struct loop *loop;
-	int error = loop_create(&loop, LOOP_OPERATIONS, loop_backend);
+	int error = loop_create(&loop, LOOP_OPERATIONS,
+				options->no_io_uring ? LOOP_BACKEND_EPOLL : LOOP_BACKEND_ANY);
 
 	if (error) {
-		fd_close(&socket_fd);
+		fd_close(&options->socket_fd);
 		return log_errno(error, "cannot make an event loop");
 	}
 	description = fs_device_describe(&device, server);
-	error = vhost_backend_create(&backend, &description, loop, socket_fd);
+	error = vhost_backend_create(&backend, &description, loop, fd_take(&options->socket_fd));
 	if (error) {
 		log_errno(error, "cannot serve the vhost-user socket");
 		goto out_loop;
 	}
-	error = host_side_start(&host, server, notify_fd, loop);
+	error = host_side_start(&host, server, options->notify_fd, loop);
 	if (!error)
 		error = loop_enable(loop);
-	if (!error)
-		error = loop_run(loop);
+	if (error) {
+		log_errno(error, "cannot get ready to serve");
+		goto out_backend;
+	}
+	error = jail_seal(filter_fs, options->allow_degraded);
+	if (error)
+		goto out_backend;
+	error = loop_run(loop);
 	if (error)
 		log_errno(error, "the vhost-user session failed");
 	counters = vhost_backend_counters(backend);
 	fs_server_report(server);
 	log_info("kicks %llu, interrupts %llu", (unsigned long long)counters.kicks,
 		 (unsigned long long)counters.interrupts);
+out_backend:
 	vhost_backend_destroy(backend);
 out_loop:
 	loop_destroy(loop);
 	return error;
 }
 
-/*
- * The second wall, beside the resolution of names: the share is all that this process can open any
- * more. A share that is only read, or under review, is only read here too.
- */
+/* A share that is only read, or under review, is only read here too. */
 static int confine(const struct fs_options *options)
 {
-	const struct landlock_directory directories[] = {
+	const struct jail_directory directories[] = {
 		{options->root_fd, !options->read_only && options->upper_fd < 0, false},
 		{options->upper_fd, true, true},
-#ifdef __SANITIZE_ADDRESS__
-		{open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), false, false}, /* at the end */
-#endif
 	};
-	int error = landlock_confine(directories, ARRAY_SIZE(directories));
 
-	if (error == -EOPNOTSUPP) {
-		log_info("this kernel has no Landlock: names alone keep the server in the share");
-		return 0;
-	}
-	return error ? log_errno(error, "cannot confine the server to its share") : 0;
+	return jail_enter(&(struct jail){
+		.directories = directories,
+		.directory_count = ARRAY_SIZE(directories),
+		.capabilities = CAPABILITIES_FILE_SERVER,
+		.proc = true,
+		.allow_degraded = options->allow_degraded,
+	});
 }
 
 int main(int argc, char **argv)
@@ -148,8 +151,6 @@ int main(int argc, char **argv)
 	log_set_level(options.verbose ? LOG_VERBOSE : options.quiet ? LOG_QUIET : LOG_NORMAL);
 	ignore_signals();
 	raise_descriptor_limit();
-	if (fs_drop_capabilities())
-		return EXIT_FAILURE;
 	if (options.socket_path)
 		options.socket_fd = vhost_backend_listen(options.socket_path);
 	if (options.socket_fd < 0 || confine(&options))
@@ -170,11 +171,11 @@ int main(int argc, char **argv)
 	result = fs_server_create(&server, &config);
 	if (result)
 		return EXIT_FAILURE;
+	result = serve(server, &options);
+	fs_server_destroy(server);
+	/* Not before: with the descriptor that made it goes a mount that hangs nowhere. */
 	fd_close(&options.root_fd);
 	fd_close(&options.upper_fd);
 	fd_close(&options.base_fd);
-	result = serve(server, options.socket_fd, options.notify_fd,
-		       options.no_io_uring ? LOOP_BACKEND_EPOLL : LOOP_BACKEND_ANY);
-	fs_server_destroy(server);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -35,6 +35,7 @@ static const char usage[] =
 	"  --cache MODE    what the guest may keep: 'shared' (the default: what the host changes\n"
 	"                  meanwhile is seen), 'exclusive' (the host changes nothing), 'none'\n"
 	"  --notify-fd N   a socket to the guest's init, for notes of what the host has changed\n"
+	"  --allow-degraded   serve even where the host allows neither namespaces nor Landlock\n"
 	"  --no-io-uring   wait with epoll, as where io_uring is forbidden\n"
 	"  --quiet         print errors only\n"
 	"  --verbose       print counts of requests at the end\n"
@@ -113,6 +114,7 @@ enum {
 	OPTION_NO_DEFAULT_RULES,
 	OPTION_CACHE,
 	OPTION_NOTIFY_FD,
+	OPTION_ALLOW_DEGRADED,
 	OPTION_NO_IO_URING,
 	OPTION_QUIET,
 	OPTION_VERBOSE,
@@ -136,6 +138,7 @@ static const struct option long_options[] = {
 	{"no-default-rules", no_argument, NULL, OPTION_NO_DEFAULT_RULES},
 	{"cache", required_argument, NULL, OPTION_CACHE},
 	{"notify-fd", required_argument, NULL, OPTION_NOTIFY_FD},
+	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
 	{"quiet", no_argument, NULL, OPTION_QUIET},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
@@ -186,6 +189,9 @@ static int options_apply(void *context, int option, char *value)
 		return options_parse_cache(value, &options->cache);
 	case OPTION_NOTIFY_FD:
 		return option_parse_fd("--notify-fd", value, &options->notify_fd);
+	case OPTION_ALLOW_DEGRADED:
+		options->allow_degraded = true;
+		return 0;
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;
 		return 0;

@@ -25,6 +25,7 @@ struct fs_options {
 	int notify_fd; /* or -1; the server takes it over */
 	bool quiet;
 	bool no_io_uring;
+	bool allow_degraded; /* go on without walls: vmm/jail/jail.h */
 	bool verbose;
 };
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/landlock.h>
 #include <stdint.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +26,14 @@
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR | \
 	 LANDLOCK_ACCESS_FS_MAKE_BLOCK | RIGHT_IOCTL_DEV)
 
+#define RIGHTS_TCP 3ULL /* ABI 4: bind and connect */
+#define SCOPES     3ULL /* ABI 6: abstract sockets and signals */
+
+/* struct landlock_ruleset_attr as of ABI 6, longer than the headers may know. */
+struct landlock_attributes {
+	uint64_t files, tcp, scopes;
+};
+
 /* The rights that a version of Landlock knows. */
 static uint64_t landlock_known_rights(int version)
 {
@@ -41,7 +48,7 @@ static uint64_t landlock_known_rights(int version)
 	return rights;
 }
 
-static uint64_t landlock_rights_of(const struct landlock_directory *directory)
+static uint64_t landlock_rights_of(const struct jail_directory *directory)
 {
 	uint64_t rights = RIGHTS_READ;
 
@@ -52,9 +59,9 @@ static uint64_t landlock_rights_of(const struct landlock_directory *directory)
 	return rights;
 }
 
-int landlock_confine(const struct landlock_directory *directories, unsigned int count)
+int landlock_confine(const struct jail_directory *directories, unsigned int count)
 {
-	struct landlock_ruleset_attr attributes = {0};
+	struct landlock_attributes attributes = {0};
 	FD_CLEANUP int ruleset = -1;
 	long version =
 		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -62,15 +69,16 @@ int landlock_confine(const struct landlock_directory *directories, unsigned int 
 	/* Version 1 cannot let a file move from one directory to another. */
 	if (version < 2)
 		return -EOPNOTSUPP;
-	attributes.handled_access_fs = landlock_known_rights((int)version);
-	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes,
-			       sizeof(attributes.handled_access_fs), 0);
+	attributes.files = landlock_known_rights((int)version);
+	attributes.tcp = version >= 4 ? RIGHTS_TCP : 0;
+	attributes.scopes = version >= 6 ? SCOPES : 0;
+	/* A kernel takes a longer structure when what it does not know is 0. */
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
 	if (ruleset < 0)
 		return -errno;
 	for (unsigned int i = 0; i < count; i++) {
 		struct landlock_path_beneath_attr rule = {
-			.allowed_access =
-				landlock_rights_of(&directories[i]) & attributes.handled_access_fs,
+			.allowed_access = landlock_rights_of(&directories[i]) & attributes.files,
 			.parent_fd = directories[i].fd,
 		};
 
@@ -78,7 +86,5 @@ int landlock_confine(const struct landlock_directory *directories, unsigned int 
 		    syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
 			return -errno;
 	}
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -errno;
 	return syscall(SYS_landlock_restrict_self, ruleset, 0) ? -errno : 0;
 }

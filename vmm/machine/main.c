@@ -18,6 +18,8 @@
 #include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/jail/filter.h"
+#include "vmm/jail/jail.h"
 #include "vmm/loop/loop.h"
 #include "vmm/machine/boot.h"
 #include "vmm/machine/devices.h"
@@ -312,7 +314,11 @@ int main(int argc, char **argv)
 	}
 	if (machine.options.verbose)
 		log_set_level(LOG_VERBOSE);
+	if (jail_enter(&(struct jail){.allow_degraded = machine.options.allow_degraded}))
+		return 1;
 	error = machine_create(&machine);
+	if (!error)
+		error = jail_seal(filter_vmm, machine.options.allow_degraded);
 	if (!error)
 		error = machine_start(&machine);
 	if (!error)

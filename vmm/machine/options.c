@@ -22,6 +22,7 @@ static const char usage[] =
 	"  --share TAG:N         vhost-user socket of a share\n"
 	"  --port PORT:N         socket that the guest reaches as vsock PORT of the host\n"
 	"  --trap-registers      every device access leaves the guest (a fallback, for tests)\n"
+	"  --allow-degraded      go on where the host allows neither namespaces nor Landlock\n"
 	"  --no-io-uring         use epoll\n"
 	"  --verbose             print what happens\n";
 
@@ -110,6 +111,7 @@ enum {
 	OPTION_SHARE,
 	OPTION_PORT,
 	OPTION_TRAP,
+	OPTION_ALLOW_DEGRADED,
 	OPTION_NO_IO_URING,
 	OPTION_VERBOSE,
 };
@@ -128,6 +130,7 @@ static const struct option long_options[] = {
 	{"share", required_argument, NULL, OPTION_SHARE},
 	{"port", required_argument, NULL, OPTION_PORT},
 	{"trap-registers", no_argument, NULL, OPTION_TRAP},
+	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{NULL, 0, NULL, 0},
@@ -161,6 +164,9 @@ static int options_apply(void *context, int option, char *value)
 		return options_add_port(options, value);
 	case OPTION_TRAP:
 		options->trap_registers = true;
+		return 0;
+	case OPTION_ALLOW_DEGRADED:
+		options->allow_degraded = true;
 		return 0;
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;

@@ -36,6 +36,7 @@ struct options {
 	bool verbose;
 	bool trap_registers; /* no read-only pages, no ioeventfds, no postponed writes */
 	bool no_io_uring;
+	bool allow_degraded; /* go on without walls: vmm/jail/jail.h */
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_ERROR };

@@ -227,7 +227,10 @@ static bool vcpu_handle_exit(struct vcpu *vcpu)
 static void *vcpu_thread(void *argument)
 {
 	struct vcpu *vcpu = argument;
+	char name[16];
 
+	snprintf(name, sizeof(name), "vcpu-%u", vcpu->id);
+	pthread_setname_np(pthread_self(), name);
 	while (!__atomic_load_n(&vcpu->run->immediate_exit, __ATOMIC_RELAXED)) {
 		if (ioctl(vcpu->fd, KVM_RUN, 0) == 0) {
 			if (!vcpu_handle_exit(vcpu))
@@ -248,15 +251,12 @@ static void *vcpu_thread(void *argument)
 
 int vcpu_start(struct vcpu *vcpu)
 {
-	char name[16];
 	int error = pthread_create(&vcpu->thread, NULL, vcpu_thread, vcpu);
 
 	if (error)
 		return log_errno(-error, "cannot start the thread of virtual processor %u",
 				 vcpu->id);
 	vcpu->started = true;
-	snprintf(name, sizeof(name), "vcpu-%u", vcpu->id);
-	pthread_setname_np(vcpu->thread, name);
 	return 0;
 }
 

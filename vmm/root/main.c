@@ -8,6 +8,8 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/limits.h"
 #include "vmm/base/log.h"
+#include "vmm/jail/filter.h"
+#include "vmm/jail/jail.h"
 #include "vmm/root/blk.h"
 #include "vmm/root/image.h"
 #include "vmm/root/options.h"
@@ -118,15 +120,18 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (options.socket_path)
 		options.socket_fd = vhost_backend_listen(options.socket_path);
-	if (options.socket_fd < 0)
+	if (options.socket_fd < 0 ||
+	    jail_enter(&(struct jail){.allow_degraded = options.allow_degraded}))
 		return EXIT_FAILURE;
 
 	result = server_create(&server, &options, image_sectors, options.socket_fd);
 	if (!result)
 		result = loop_enable(server.loop);
-	if (result) {
+	if (result)
 		log_errno(result, "cannot set up the root device");
-	} else {
+	else
+		result = jail_seal(filter_blk, options.allow_degraded);
+	if (!result) {
 		result = loop_run(server.loop);
 		if (result)
 			log_errno(result, "the vhost-user session failed");

@@ -19,6 +19,7 @@ static const char usage[] =
 	"  --socket PATH   listen at PATH for one front end (QEMU: -chardev socket,path=PATH)\n"
 	"  --image-fd N    the image, inherited open for reading\n"
 	"  --image PATH    the image: a file or a block device\n"
+	"  --allow-degraded   serve even where the host allows neither namespaces nor Landlock\n"
 	"  --no-io-uring   wait with epoll, as where io_uring is forbidden\n"
 	"  --verbose       print counts of requests at the end\n"
 	"  --help, --version\n";
@@ -28,6 +29,7 @@ enum {
 	OPTION_SOCKET,
 	OPTION_IMAGE_FD,
 	OPTION_IMAGE,
+	OPTION_ALLOW_DEGRADED,
 	OPTION_NO_IO_URING,
 	OPTION_VERBOSE,
 };
@@ -37,6 +39,7 @@ static const struct option long_options[] = {
 	{"socket", required_argument, NULL, OPTION_SOCKET},
 	{"image-fd", required_argument, NULL, OPTION_IMAGE_FD},
 	{"image", required_argument, NULL, OPTION_IMAGE},
+	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{"help", no_argument, NULL, OPTION_HELP},
@@ -70,6 +73,9 @@ static int apply(void *context, int option, char *value)
 		return option_parse_fd("--image-fd", value, &options->image_fd);
 	case OPTION_IMAGE:
 		return open_image(value, &options->image_fd);
+	case OPTION_ALLOW_DEGRADED:
+		options->allow_degraded = true;
+		return 0;
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;
 		return 0;

@@ -10,6 +10,7 @@ struct blk_options {
 	const char *socket_path;
 	int image_fd;
 	bool no_io_uring;
+	bool allow_degraded; /* go on without walls: vmm/jail/jail.h */
 	bool verbose;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is left of root's powers in a server that root started. Also right for any other user. */
-#include "vmm/fs/privilege.h"
+#include "vmm/jail/capabilities.h"
 
 #include "tests/unit/fs_harness.h"
 
@@ -71,7 +71,7 @@ int main(void)
 		cmocka_unit_test(test_no_power_over_devices_and_attributes),
 	};
 
-	if (fs_drop_capabilities())
+	if (capabilities_keep_only(CAPABILITIES_FILE_SERVER))
 		return 1;
-	return cmocka_run_group_tests_name("fs_privilege", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("capabilities", tests, NULL, NULL);
 }

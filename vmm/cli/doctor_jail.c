@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/doctor_jail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "vmm/jail/probe.h"
+
+static void doctor_add_layer(struct diagnosis *diagnosis, const char *name, bool good, bool needed,
+			     const char *text)
+{
+	struct check *check = diagnosis_add(diagnosis, name, needed);
+
+	check->good = good;
+	snprintf(check->text, sizeof(check->text), "%s", text);
+}
+
+static const char *doctor_landlock_text(int version)
+{
+	if (version >= 6)
+		return "files, TCP, signals";
+	if (version >= 4)
+		return "files, TCP (signals from Linux 6.12 on)";
+	if (version >= 2)
+		return "files (TCP from Linux 6.7 on, signals from 6.12 on)";
+	return "not in this kernel, or not among its security modules (lsm=); Linux 5.19 or newer "
+	       "has it";
+}
+
+void doctor_check_jail(struct diagnosis *diagnosis)
+{
+	struct jail_probe probe = {0};
+	int error = jail_probe(&probe);
+	bool has_landlock = probe.landlock >= 2;
+
+	if (error) {
+		doctor_add_layer(diagnosis, "jail", false, true, strerror(-error));
+		return;
+	}
+	doctor_add_layer(
+		diagnosis, "namespaces", probe.namespaces, false,
+		probe.namespaces
+			? "processes, network, IPC, host name, control groups of its own for each "
+			  "process"
+			: "not for this user (user.max_user_namespaces, "
+			  "kernel.unprivileged_userns_clone, AppArmor, or a container): the "
+			  "processes of a run share the host's process numbers and network");
+	doctor_add_layer(diagnosis, "empty root", probe.mounts, !has_landlock,
+			 probe.mounts ? "a mount namespace with the shared directory only"
+				      : "needs namespaces; Landlock alone keeps to the shared "
+					"directory");
+	doctor_add_layer(diagnosis, "Landlock", has_landlock, !probe.mounts,
+			 doctor_landlock_text(probe.landlock));
+	doctor_add_layer(diagnosis, "seccomp", probe.filter, true,
+			 probe.filter ? "only the system calls that a process needs"
+				      : "this kernel has no filters for system calls");
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/jail/jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "vmm/base/log.h"
+#include "vmm/jail/capabilities.h"
+#include "vmm/jail/filter.h"
+#include "vmm/jail/landlock.h"
+#include "vmm/jail/mounts.h"
+
+static int jail_limit_process(void)
+{
+	const struct rlimit none = {0, 0};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || setrlimit(RLIMIT_CORE, &none))
+		return log_errno(-errno, "cannot give up privileges");
+#ifndef __SANITIZE_ADDRESS__ /* LeakSanitizer traces its process at the end */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return log_errno(-errno, "cannot forbid core files");
+#endif
+	return 0;
+}
+
+static int jail_check_walls(const struct jail *jail, int mounts, int landlock)
+{
+	if (!mounts && !landlock)
+		return 0;
+	if (!mounts || !landlock) {
+		log_info("this host allows no %s to this process; %s alone keeps it in",
+			 mounts ? "mount namespace" : "Landlock",
+			 mounts ? "Landlock" : "the mount namespace");
+		return 0;
+	}
+	if (jail->allow_degraded) {
+		log_warning("nothing but its own care keeps this process from the host's files: "
+			    "neither namespaces nor Landlock can be had here");
+		return 0;
+	}
+	log_error("this host allows neither user namespaces nor Landlock, and so nothing would "
+		  "keep this process from the host's files; allow one of them, or accept that "
+		  "with --allow-degraded");
+	return -EPERM;
+}
+
+static int jail_confine_files(const struct jail *jail)
+{
+	struct jail_directory directories[JAIL_MAX_DIRECTORIES + 1];
+	unsigned int count = jail->directory_count;
+
+	if (count)
+		memcpy(directories, jail->directories, count * sizeof(*directories));
+#ifdef __SANITIZE_ADDRESS__ /* LeakSanitizer reads there at the end */
+	directories[count++] = (struct jail_directory){.fd = open("/proc", O_PATH | O_CLOEXEC)};
+#endif
+	return landlock_confine(directories, count);
+}
+
+int jail_enter(const struct jail *jail)
+{
+	int mounts, landlock, error = jail_limit_process();
+	bool proc = jail->proc;
+
+	if (error)
+		return error;
+	if (jail->directory_count > JAIL_MAX_DIRECTORIES)
+		return log_errno(-E2BIG, "cannot confine this process to its directories");
+#ifdef __SANITIZE_ADDRESS__
+	proc = true;
+#endif
+	mounts = mounts_enter(jail->directories, jail->directory_count, proc);
+	if (mounts && mounts != -EOPNOTSUPP)
+		return mounts;
+	error = capabilities_keep_only(jail->capabilities);
+	if (error)
+		return log_errno(error, "cannot drop capabilities");
+	landlock = jail_confine_files(jail);
+	if (landlock && landlock != -EOPNOTSUPP)
+		return log_errno(landlock, "cannot confine this process by Landlock");
+	return jail_check_walls(jail, mounts, landlock);
+}
+
+#ifdef __SANITIZE_ADDRESS__ /* sanitizers make calls of their own */
+int jail_seal(const struct filter_rule *role, bool allow_degraded)
+{
+	(void)role;
+	(void)allow_degraded;
+	return 0;
+}
+#else
+int jail_seal(const struct filter_rule *role, bool allow_degraded)
+{
+	int error = filter_enter(role);
+
+	if (!error)
+		return 0;
+	if (allow_degraded) {
+		log_warning("the system calls of this process are not restricted: %s",
+			    strerror(-error));
+		return 0;
+	}
+	return log_errno(error, "cannot restrict the system calls of this process (seccomp; "
+				"--allow-degraded goes on without)");
+}
+#endif

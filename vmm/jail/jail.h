@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a process of a run is confined, as if the guest already owned it. The stages, in the order in
+ * which they are entered:
+ *
+ *   1. its parent: no descriptors but those declared, no environment, process, network, IPC, host
+ *      name and control group namespaces of its own (namespaces.h, vmm/cli/process.c)
+ *   2. no new privileges, no core files, no tracing by others
+ *   3. an empty mount namespace, with the declared directories only (mounts.h)
+ *   4. no capabilities but those declared (capabilities.h)
+ *   5. Landlock: files below the declared directories only, no TCP, no signal to others
+ *      (landlock.h)
+ *   6. once it is ready to serve: no system call but those of its role (filter.h)
+ *
+ * The third or the fifth may be missing, because a host may forbid either to users; each alone
+ * keeps the process from the host's files. Without both the run does not start.
+ */
+#ifndef MVAGENT_JAIL_JAIL_H
+#define MVAGENT_JAIL_JAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct jail_directory {
+	int fd; /* a directory, O_PATH is enough; -1: left out */
+	bool writable;
+	bool whiteouts; /* character devices may be made: 0:0 needs no privilege, others do */
+};
+
+#define JAIL_MAX_DIRECTORIES 32
+
+struct jail {
+	const struct jail_directory *directories; /* all that can be opened */
+	unsigned int directory_count;
+	uint64_t capabilities; /* that are kept where there are any: capabilities.h */
+	bool proc;             /* it opens its own files by /proc/self/fd */
+	bool allow_degraded;   /* go on without a wall that cannot be put up */
+};
+
+/* Enters stages 2 to 5, for good; this process has one thread. 0 or -errno, with the sentence
+ * printed. */
+int jail_enter(const struct jail *jail);
+
+struct filter_rule;
+
+/* Enters stage 6, for good, in all threads: from here on guests are heard. 0 or -errno, with the
+ * sentence printed. */
+int jail_seal(const struct filter_rule *role, bool allow_degraded);
+
+#endif
