@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a git configuration can do no harm on the host. Git runs programs that its configuration
+ * names (core.fsmonitor at each "git status"), or takes more configuration from elsewhere, so what
+ * a guest writes may hold keys of a list only: those that repositories have by themselves and that
+ * name nothing to run. Read more strictly than git reads it (git-config(1), "Syntax"): what is not
+ * plainly one of the allowed lines is refused.
+ */
+#ifndef MVAGENT_FS_GIT_CONFIG_H
+#define MVAGENT_FS_GIT_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define GIT_CONFIG_BYTES     65536U
+#define GIT_CONFIG_KEY_BYTES 64
+
+/* @depth: how many directories up core.worktree may lead. False: *@key (empty: the syntax) is what
+ * is not allowed. */
+bool git_config_is_harmless(const char *text, size_t size, unsigned int depth,
+			    char key[GIT_CONFIG_KEY_BYTES]);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/fs/git_place.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* In the order of enum git_part. */
+const char *const git_part_names[] = {"objects", "refs", "HEAD", "config", "hooks", NULL};
+
+enum git_part {
+	GIT_PART_OBJECTS = 1,
+	GIT_PART_REFS = 2,
+};
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+	for (; *names; names++)
+		if (strcasecmp(name, *names) == 0)
+			return true;
+	return false;
+}
+
+static bool is_repository_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length >= 4 && strcasecmp(name + length - 4, ".git") == 0;
+}
+
+enum git_directory git_walk_up(struct git_walk *walk, const char *name)
+{
+	static const char *const data[] = {"objects", "refs", "logs", "hooks", "info", NULL};
+	static const char *const holders[] = {"modules", "worktrees", NULL};
+
+	if (is_repository_name(name))
+		return !walk->begun || (walk->holds_repositories && !walk->data)
+			       ? GIT_DIRECTORY_REPOSITORY
+			       : GIT_DIRECTORY_INSIDE;
+	walk->begun = true;
+	walk->data |= is_one_of(name, data);
+	walk->holds_repositories = is_one_of(name, holders);
+	return GIT_DIRECTORY_OPEN;
+}
+
+static const char *const config_names[] = {"config", "config.worktree", NULL};
+
+bool git_place_may_matter(const char *directory_name, const char *name)
+{
+	return is_one_of(name, config_names) || strcasecmp(name, "hooks") == 0 ||
+	       (directory_name && strcasecmp(directory_name, "hooks") == 0);
+}
+
+/* When in doubt, it is one. */
+static bool may_be_repository(enum git_directory directory)
+{
+	return directory == GIT_DIRECTORY_REPOSITORY || directory == GIT_DIRECTORY_UNKNOWN;
+}
+
+enum git_place git_place_of(enum git_directory parent, const char *directory_name,
+			    enum git_directory directory, const char *name)
+{
+	if (directory_name && strcasecmp(directory_name, "hooks") == 0 && may_be_repository(parent))
+		return GIT_PLACE_HOOK;
+	if (!may_be_repository(directory))
+		return GIT_PLACE_NONE;
+	if (is_one_of(name, config_names))
+		return GIT_PLACE_CONFIG;
+	return strcasecmp(name, "hooks") == 0 ? GIT_PLACE_HOOKS : GIT_PLACE_NONE;
+}
+
+bool git_is_sample(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 7 && strcmp(name + length - 7, ".sample") == 0;
+}
+
+unsigned int git_part_of(const char *name)
+{
+	for (unsigned int i = 0; git_part_names[i]; i++)
+		if (strcasecmp(name, git_part_names[i]) == 0)
+			return 1U << i;
+	return 0;
+}
+
+/*
+ * HEAD, objects and refs are a repository. One that names another directory for all but HEAD
+ * ("commondir") has its objects, refs, configuration and hooks there, and that has no HEAD.
+ */
+bool git_parts_are_repository(unsigned int parts)
+{
+	const unsigned int both = GIT_PART_OBJECTS | GIT_PART_REFS;
+
+	return (parts & both) == both && (parts & ~both);
+}
