@@ -215,12 +215,13 @@ static void test_new_repositories_are_free(void **state)
 	assert_int_equal(call_mkdir(h, src, ".git", 0755, &git), 0);
 	assert_int_equal(call_create(h, git, "config", O_RDWR, 0644, NULL, NULL), 0);
 	assert_int_equal(call_mkdir(h, git, "hooks", 0755, &hooks), 0);
-	assert_int_equal(call_create(h, hooks, "pre-commit", O_RDWR, 0755, NULL, NULL), 0);
+	assert_int_equal(call_create(h, hooks, "pre-commit.sample", O_RDWR, 0755, NULL, NULL), 0);
 	/* Also when the guest has forgotten it meanwhile. */
 	harness_forget(h, git, 1);
 	git = node(h, src, ".git");
 	assert_int_equal(call_create(h, git, "commondir", O_RDWR, 0644, NULL, NULL), 0);
-	assert_int_equal(call_rename(h, src, ".git", src, "repository", 0), 0);
+	assert_int_equal(call_rename(h, src, ".git", src, "repository", 0), -EACCES);
+	assert_int_equal(call_mkdir(h, src, "tree", 0755, &src), 0);
 
 	/* A new worktree's pointer and a new submodule of the old repository. */
 	assert_int_equal(call_create(h, src, ".git", O_RDWR, 0644, &file, NULL), 0);

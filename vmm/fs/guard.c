@@ -2,18 +2,11 @@
 #include "vmm/fs/guard.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <fcntl.h>
 #include <string.h>
-#include <strings.h>
 
-#include "vmm/base/bytes.h"
-#include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/fs/guard_internal.h"
 #include "vmm/fs/operation.h"
-
-#define GUARD_PATH_BYTES 512
-#define GUARD_TOLD_MADE  8U /* repositories that are named */
 
 void guard_create(struct guard *guard, struct policy *policy)
 {
@@ -25,14 +18,14 @@ void guard_destroy(struct guard *guard)
 	policy_destroy(guard->policy);
 	identity_set_destroy(&guard->made);
 	identity_set_destroy(&guard->hidden_links);
+	identity_set_destroy(&guard->repositories);
 	*guard = (struct guard){0};
 }
 
-/* Writes the path of @name below the root before @end; returns where it begins. */
-static const char *guard_path(struct fs_server *server, const struct inode *directory,
-			      const char *name, char *start, char *end)
+const char *guard_path(struct fs_server *server, const struct inode *directory, const char *name,
+		       struct guard_path *path)
 {
-	char *at = end - 1;
+	char *start = path->text, *at = start + sizeof(path->text) - 1;
 
 	*at = '\0';
 	while (name) {
@@ -58,20 +51,20 @@ static int guard_refuse(struct fs_server *server, const struct inode *directory,
 			uint16_t rule, bool hidden)
 {
 	struct guard *guard = &server->guard;
-	char buffer[GUARD_PATH_BYTES];
+	struct guard_path buffer;
 	const char *path;
 
 	guard->refusals++;
 	if (guard->told[rule / 64] >> (rule % 64) & 1)
 		return -EACCES;
 	guard->told[rule / 64] |= 1ULL << (rule % 64);
-	path = guard_path(server, directory, name, buffer, buffer + sizeof(buffer));
+	path = guard_path(server, directory, name, &buffer);
 	if (hidden)
-		log_warning("refused the guest a file named %s: that name is hidden by the rule "
-			    "'%s' (--show '%s' allows it)",
+		log_warning("refused the guest to make %s: that name is hidden by the rule '%s' "
+			    "(--show '%s' allows it)",
 			    path, policy_rule(guard->policy, rule), path);
 	else
-		log_warning("refused the guest a change of %s: it is protected by the rule '%s' "
+		log_warning("refused the guest to change %s: it is protected by the rule '%s' "
 			    "(--unprotect '%s' allows it)",
 			    path, policy_rule(guard->policy, rule), path);
 	return -EACCES;
@@ -135,6 +128,8 @@ int guard_enter(struct fs_server *server, const struct inode *directory, const c
 	inode->policy = (struct inode_policy){
 		.state = verdict.state,
 		.protected = verdict.protected,
+		.checked = !verdict.protected &&
+			   guard_repository_checks(server, directory, name, &verdict.state),
 		.rule = verdict.rule,
 	};
 	return 0;
@@ -146,61 +141,6 @@ static int guard_refuse_begun(struct fs_server *server, const struct inode *dire
 {
 	return guard_refuse(server, directory, name,
 			    policy_begun_rule(server->guard.policy, &verdict->state), false);
-}
-
-/* What git takes a directory for a repository by, whatever its name is. */
-static const char *const repository_parts[] = {"HEAD", "objects", "refs"};
-
-/* Whether the directory is named as the rules expect of a repository, or lies in one. */
-static bool guard_is_known_repository(struct fs_server *server, const struct inode *directory)
-{
-	for (unsigned int depth = 0; directory && depth < LIMIT_FS_DEPTH; depth++) {
-		size_t length = directory->name ? strlen(directory->name) : 0;
-
-		if (length >= 4 && strcasecmp(directory->name + length - 4, ".git") == 0)
-			return true;
-		directory = directory->id == FUSE_ROOT_ID
-				    ? NULL
-				    : inode_find(&server->inodes, directory->parent);
-	}
-	return false;
-}
-
-/*
- * Whether @name would make @directory a repository under a name by which the rules do not know it:
- * git on the host would obey its configuration and hooks when the user works there.
- */
-static bool guard_makes_repository(struct fs_server *server, const struct inode *directory,
-				   int directory_fd, const char *name)
-{
-	unsigned int present = 0;
-	bool is_part = false;
-	struct statx status;
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(repository_parts); i++)
-		is_part |= strcasecmp(name, repository_parts[i]) == 0;
-	if (!is_part || directory->policy.state.unprotected_below)
-		return false;
-	for (unsigned int i = 0; i < ARRAY_SIZE(repository_parts); i++)
-		present += strcasecmp(name, repository_parts[i]) == 0 ||
-			   layer_look(server, directory, directory_fd, repository_parts[i],
-				      &status) == 0;
-	return present == ARRAY_SIZE(repository_parts) &&
-	       !guard_is_known_repository(server, directory);
-}
-
-static int guard_refuse_repository(struct fs_server *server, const struct inode *directory,
-				   const char *name)
-{
-	char buffer[GUARD_PATH_BYTES];
-
-	server->guard.refusals++;
-	if (!server->guard.told_repository)
-		log_warning("refused the guest %s: it would make that directory a git repository "
-			    "that no rule knows; name it something.git",
-			    guard_path(server, directory, name, buffer, buffer + sizeof(buffer)));
-	server->guard.told_repository = true;
-	return -EACCES;
 }
 
 int guard_make(struct fs_server *server, const struct inode *directory, int directory_fd,
@@ -218,24 +158,7 @@ int guard_make(struct fs_server *server, const struct inode *directory, int dire
 	/* Where a rule goes on below, a symbolic link would lead it to where it does not hold. */
 	if (type == S_IFLNK && policy_state_has_begun(&verdict.state))
 		return guard_refuse_begun(server, directory, name, &verdict);
-	if (guard_makes_repository(server, directory, directory_fd, name))
-		return guard_refuse_repository(server, directory, name);
-	return 0;
-}
-
-/* Says of the first few repositories that the guest makes that they are the guest's. */
-static void guard_tell_made(struct fs_server *server, const struct inode *directory,
-			    const char *name)
-{
-	char buffer[GUARD_PATH_BYTES];
-
-	if (server->guard.hide_only || server->guard.told_made >= GUARD_TOLD_MADE)
-		return;
-	server->guard.told_made++;
-	log_warning("the guest has made a git repository, %s: its hooks and configuration are the "
-		    "guest's, and git obeys them there and, for a submodule, above; look at it "
-		    "before you use git",
-		    guard_path(server, directory, name, buffer, buffer + sizeof(buffer)));
+	return guard_repository_make(server, directory, directory_fd, name, type, &verdict.state);
 }
 
 void guard_note_made(struct fs_server *server, const struct inode *directory, int directory_fd,
@@ -252,7 +175,7 @@ void guard_note_made(struct fs_server *server, const struct inode *directory, in
 		return;
 	identity = inode_identity_of(&status);
 	if (verdict.protected_if_old && !identity_set_has(&server->guard.made, &identity))
-		guard_tell_made(server, directory, name);
+		guard_repository_tell(server, directory, name);
 	/* When there are too many to remember, the rule holds for this one too. */
 	identity_set_add(&server->guard.made, &identity);
 }
@@ -314,27 +237,10 @@ static int guard_move_directory(struct fs_server *server, const struct inode *di
 		return guard_refuse_begun(server, new_directory, new_name, &to);
 	/* As from one file system to another: mv(1) then copies, file by file. */
 	if (from.state.shown_below != to.state.shown_below ||
-	    from.state.unprotected_below != to.state.unprotected_below)
+	    from.state.unprotected_below != to.state.unprotected_below ||
+	    from.state.packages_below != to.state.packages_below)
 		return -EXDEV;
 	return 0;
-}
-
-/* Whether a repository would lose the name by which the rules know it. */
-static bool guard_hides_repository(struct fs_server *server, int directory_fd, const char *name,
-				   const struct inode *new_directory, const char *new_name)
-{
-	FD_CLEANUP int fd = path_open_name(directory_fd, name);
-	size_t length = strlen(new_name);
-	struct statx status;
-
-	if (fd < 0 || (length >= 4 && strcasecmp(new_name + length - 4, ".git") == 0) ||
-	    guard_is_known_repository(server, new_directory))
-		return false;
-	for (unsigned int i = 0; i < ARRAY_SIZE(repository_parts); i++)
-		if (statx(fd, repository_parts[i], AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-			  STATX_TYPE, &status))
-			return false;
-	return true;
 }
 
 int guard_move(struct fs_server *server, const struct inode *directory, int directory_fd,
@@ -350,11 +256,11 @@ int guard_move(struct fs_server *server, const struct inode *directory, int dire
 		return 0; /* the rename itself will say so */
 	error = guard_make(server, new_directory, new_directory_fd, new_name,
 			   status.stx_mode & S_IFMT);
+	if (!error && !server->guard.hide_only)
+		error = guard_repository_move(server, directory, directory_fd, name, &status,
+					      new_directory, new_name);
 	if (error || !S_ISDIR(status.stx_mode))
 		return error;
-	if (!server->guard.hide_only &&
-	    guard_hides_repository(server, directory_fd, name, new_directory, new_name))
-		return guard_refuse_repository(server, new_directory, new_name);
 	return guard_move_directory(server, directory, name, &status, new_directory, new_name);
 }
 

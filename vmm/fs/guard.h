@@ -10,17 +10,21 @@
 #include "vmm/fs/policy.h"
 
 struct fs_server;
+struct handle;
+struct iovec;
 
 struct guard {
 	struct policy *policy;
 	/* Old places do not bind what was made in this run: see policy.h. */
 	struct identity_set made;
+	/* Repositories that were there under other names than X.git. */
+	struct identity_set repositories;
 	/* Hidden files that have another name in the share (birth time and type left out). */
 	struct identity_set hidden_links;
 	uint64_t told[LIMIT_POLICY_RULES / 64]; /* rules whose refusal was told */
 	uint64_t refusals;
-	bool told_repository;   /* a refusal of one that no rule would know */
-	unsigned int told_made; /* repositories that the guest made */
+	unsigned int told_made;    /* repositories that the guest made */
+	unsigned int told_refused; /* refusals of what git on the host would obey */
 	bool hide_only; /* what is changed is a copy, and `mvagent apply` protects the original */
 };
 
@@ -62,5 +66,25 @@ int guard_move(struct fs_server *server, const struct inode *directory, int dire
 
 /* Before the contents or the attributes of @inode change: 0 or -EACCES. */
 int guard_change(struct fs_server *server, const struct inode *inode);
+
+/* --- guard_repository.c: what git on the host would obey in repositories that the guest makes ---
+ */
+
+/* Before @inode gets another name. 0 or -EACCES. */
+int guard_link(struct fs_server *server, const struct inode *inode, const struct inode *directory,
+	       const char *name);
+
+/* Before @vector is written to what @handle is open on at @offset (-1: the end): 0 to go on; how
+ * many bytes were written in its stead, once they had been looked at; -EACCES; or -EBADF: the guest
+ * has forgotten the inode and goes on writing. Such a file only grows: whoever reads it meanwhile
+ * sees the beginning of what was looked at, and no mixture. */
+int guard_write(struct fs_server *server, const struct handle *handle, off_t offset,
+		const struct iovec *vector, int count);
+
+/* Before it changes in some other way: -EXDEV if each write to it is looked at, else 0. */
+int guard_rewrite(struct fs_server *server, const struct handle *handle);
+
+/* Before @inode is cut off, or grows, to @size. 0 or -EACCES. */
+int guard_truncate(struct fs_server *server, struct inode *inode, uint64_t size);
 
 #endif

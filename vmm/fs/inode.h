@@ -37,6 +37,7 @@ struct inode_identity {
 struct inode_policy {
 	struct policy_state state; /* of a directory */
 	bool protected;
+	bool checked;  /* each change of its contents is: guard_repository.c */
 	uint16_t rule; /* that protects */
 };
 

@@ -160,13 +160,17 @@ void policy_examine(const struct policy *policy, const struct policy_state *stat
 	*verdict = (struct policy_verdict){.rule = state->rule};
 	next->protected_below = state->protected_below;
 	next->unprotected_below = state->unprotected_below;
+	next->packages_below = state->packages_below;
 	next->shown_below = state->shown_below;
 	for (uint16_t i = 0; i < policy->rule_count; i++) {
 		const struct rule *rule = &policy->rules[i];
 
 		if (!rule_step(rule, state, &folded, verdict))
 			continue;
-		complete[rule->list] = true;
+		if (rule->flags & RULE_PACKAGES)
+			next->packages_below = true;
+		else
+			complete[rule->list] = true;
 		if (rule->list == POLICY_HIDE || rule->list == POLICY_PROTECT)
 			verdict->rule = i;
 		if (rule->list == POLICY_PROTECT && !(rule->flags & RULE_OLD_FILES))
@@ -175,7 +179,7 @@ void policy_examine(const struct policy *policy, const struct policy_state *stat
 	next->shown_below |= complete[POLICY_SHOW];
 	next->unprotected_below |= complete[POLICY_UNPROTECT];
 	verdict->hidden = complete[POLICY_HIDE] && !next->shown_below;
-	if (next->unprotected_below)
+	if (next->unprotected_below || next->packages_below)
 		next->protected_below = false;
 	else if (complete[POLICY_PROTECT] && old_only && !next->protected_below)
 		verdict->protected_if_old = true;
@@ -207,6 +211,16 @@ void policy_examine_path(const struct policy *policy, const char *path,
 		path += *path == '/';
 	}
 	verdict->hidden = hidden;
+}
+
+void policy_enter_repository(const struct policy *policy, struct policy_state *state)
+{
+	const struct policy_state anywhere = {0};
+	struct policy_verdict verdict;
+
+	policy_examine(policy, &anywhere, "repository.git", &verdict);
+	for (unsigned int i = 0; i < POLICY_STATE_WORDS; i++)
+		state->matched[i] |= verdict.state.matched[i];
 }
 
 struct policy_state policy_root_state(void)

@@ -36,7 +36,8 @@ struct policy_state {
 	uint64_t matched[POLICY_STATE_WORDS]; /* a bit for each beginning of a pattern */
 	bool root;                            /* the share's root: patterns of paths begin here */
 	bool protected_below;                 /* a rule takes in everything below */
-	bool unprotected_below;
+	bool unprotected_below;               /* the user says so */
+	bool packages_below;                  /* what package managers fill: built-in rules end */
 	bool shown_below;
 	uint16_t rule; /* of protected_below: its number */
 };
@@ -78,6 +79,9 @@ const char *policy_rule(const struct policy *policy, uint16_t rule);
 
 /* The state of the share's root. */
 struct policy_state policy_root_state(void);
+
+/* Makes the rules for "*.git" hold in a directory of @state, whatever its name is. */
+void policy_enter_repository(const struct policy *policy, struct policy_state *state);
 
 /* Whether a pattern has been matched in part, so that the directory's own name matters: if it had
  * another, other things in it would be hidden or protected. */

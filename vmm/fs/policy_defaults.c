@@ -126,7 +126,9 @@ int policy_add_defaults(struct policy *policy)
 		error = policy_add_rule(policy, POLICY_PROTECT, protected[i], RULE_OLD_PLACES);
 	for (unsigned int i = 0; !error && i < ARRAY_SIZE(packages); i++) {
 		error = policy_add(policy, POLICY_SHOW, packages[i]);
-		error = error ? error : policy_add(policy, POLICY_UNPROTECT, packages[i]);
+		if (!error)
+			error = policy_add_rule(policy, POLICY_UNPROTECT, packages[i],
+						RULE_PACKAGES);
 	}
 	/* The file .git of a linked worktree or a submodule says where its repository is. */
 	return error ? error : policy_add_rule(policy, POLICY_PROTECT, ".git", RULE_OLD_FILES);

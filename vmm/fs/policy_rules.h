@@ -8,6 +8,7 @@
 enum rule_flags {
 	RULE_OLD_FILES = 1,  /* protects what is no directory and was not made in this run */
 	RULE_OLD_PLACES = 2, /* what a wildcard of it matched must not have been made in this run */
+	RULE_PACKAGES = 4,   /* of POLICY_UNPROTECT: ours, not the user's */
 };
 
 int policy_add_rule(struct policy *policy, enum policy_list list, const char *pattern,
