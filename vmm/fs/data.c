@@ -233,7 +233,7 @@ int fs_write(struct fs_server *server, const struct wire_request *request)
 	struct iovec *vector = segments;
 	struct fuse_write_in in;
 	struct handle *handle;
-	int count, flags;
+	int checked, count, flags;
 
 	wire_take(&reader, &in, sizeof(in));
 	handle = handle_find(&server->handles, in.fh, HANDLE_FILE);
@@ -248,6 +248,13 @@ int fs_write(struct fs_server *server, const struct wire_request *request)
 	coherence_changed_by_guest(server, handle->node_id);
 	/* Dirty pages of a mapping go where they belong, also when the file is open to append. */
 	flags = (in.flags & O_APPEND) && !(in.write_flags & FUSE_WRITE_CACHE) ? RWF_APPEND : 0;
+	checked = guard_write(server, handle, flags ? -1 : (off_t)in.offset, vector, count);
+	if (checked < 0)
+		return checked;
+	if (checked) {
+		out.size = (uint32_t)checked;
+		return wire_reply(request, &out, sizeof(out));
+	}
 	while (out.size < in.size) {
 		ssize_t length =
 			pwritev2(handle->fd, vector, count, (off_t)(in.offset + out.size), flags);
@@ -285,6 +292,7 @@ int fs_fallocate(struct fs_server *server, const struct wire_request *request)
 	struct wire_reader reader = wire_arguments(request);
 	struct fuse_fallocate_in in;
 	struct handle *handle;
+	int error;
 
 	wire_take(&reader, &in, sizeof(in));
 	handle = handle_find(&server->handles, in.fh, HANDLE_FILE);
@@ -294,6 +302,9 @@ int fs_fallocate(struct fs_server *server, const struct wire_request *request)
 		return -EOPNOTSUPP;
 	if (in.offset > INT64_MAX || in.length > INT64_MAX)
 		return -EINVAL;
+	error = guard_rewrite(server, handle);
+	if (error)
+		return error == -EXDEV ? -EOPNOTSUPP : error;
 	coherence_changed_by_guest(server, handle->node_id);
 	return fallocate(handle->fd, (int)in.mode, (off_t)in.offset, (off_t)in.length) ? -errno : 0;
 }
@@ -330,6 +341,7 @@ int fs_copy_file_range(struct fs_server *server, const struct wire_request *requ
 	struct handle *from, *to;
 	off_t from_offset, to_offset;
 	ssize_t copied;
+	int error;
 
 	wire_take(&reader, &in, sizeof(in));
 	from = handle_find(&server->handles, in.fh_in, HANDLE_FILE);
@@ -338,6 +350,9 @@ int fs_copy_file_range(struct fs_server *server, const struct wire_request *requ
 		return -EBADF;
 	if (in.flags || in.off_in > INT64_MAX || in.off_out > INT64_MAX)
 		return -EINVAL;
+	error = guard_rewrite(server, to); /* EXDEV: the guest's kernel reads and writes then */
+	if (error)
+		return error;
 	coherence_changed_by_guest(server, to->node_id);
 	from_offset = (off_t)in.off_in;
 	to_offset = (off_t)in.off_out;

@@ -114,16 +114,20 @@ static int meta_set_owner(struct fs_server *server, int fd, const struct fuse_se
 											   : 0;
 }
 
-static int meta_set_size(struct fs_server *server, const struct inode *inode, int fd,
+static int meta_set_size(struct fs_server *server, struct inode *inode, int fd,
 			 const struct fuse_setattr_in *in)
 {
 	struct handle *handle;
+	int error;
 
 	if (in->size > INT64_MAX)
 		return -EINVAL;
+	error = guard_truncate(server, inode, in->size);
+	if (error)
+		return error;
 	if (in->valid & FATTR_FH) {
 		handle = handle_find(&server->handles, in->fh, HANDLE_FILE);
-		if (!handle)
+		if (!handle || handle->node_id != inode->id)
 			return -EBADF;
 		return ftruncate(handle->fd, (off_t)in->size) ? -errno : 0;
 	}

@@ -109,6 +109,8 @@ static int name_link(struct fs_server *server, struct fs_place *place, struct in
 	/* What is protected would be open to change under the new name; what has links elsewhere
 	 * would no longer be told from what has links of this run. */
 	if (!error)
+		error = guard_link(server, inode, place->directory, place->name);
+	if (!error)
 		error = fs_prepare_change(server, inode);
 	if (!error)
 		error = fs_settle_places(server, place, NULL);
