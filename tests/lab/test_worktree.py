@@ -47,7 +47,7 @@ git checkout -q topic; git rebase -q main; git checkout -q main
 echo dirty >> src/b; git stash -q; git stash pop -q; git checkout -q src/b
 git tag v1; git branch -d topic -q
 git worktree add -q wt -b other; (cd wt; echo w > w; git add w; git commit -qm w); git worktree remove wt
-git clone -q . clone; (cd clone; git config x.y z; echo n > n; git add n; git commit -qm n)
+git clone -q . clone; (cd clone; git config user.name z; echo n > n; git add n; git commit -qm n)
 git fetch -q ./clone main; git gc -q; git fsck --full --strict --no-dangling
 rm -rf clone
 git status --porcelain
@@ -78,7 +78,7 @@ exit 0
         hooks = sorted(os.listdir(place / ".git" / "hooks"))
         result = guest(place, script)
         expect_equal(result.status, 0, f"the first that worked: {result.err}")
-        expect_in("refused the guest a change of .git/config: it is protected by the rule '**/*.git/config' "
+        expect_in("refused the guest to change .git/config: it is protected by the rule '**/*.git/config' "
                   "(--unprotect '.git/config' allows it)", result.err)
         expect_in("--unprotect '.vscode'", result.err)
         expect_equal((place / ".git" / "config").read_bytes(), before)
@@ -86,6 +86,41 @@ exit 0
         result = guest(place, "git config x.y z && git remote add origin ../else", "--unprotect", ".git/config")
         expect_equal((result.status, result.err), (0, ""))
         expect_in("else", git(place, "config", "--list"))
+
+
+def test_repositories_of_the_guest():
+    """Made in the work tree, and in the index of the repository above: git on the host runs nothing of theirs."""
+    with directory() as place:
+        repository(place)
+        (place / "library").mkdir()
+        repository(place / "library")
+        canary = place.parent / "canary"
+        script = rf"""
+set -e
+git init -q own; cd own; git config user.name n; git remote add origin ../library; git fetch -q; git checkout -q -b x origin/main
+! git config core.fsmonitor 'touch {canary}'
+! sh -c "printf '[core]\n\tfsmonitor = touch {canary}\n' >> .git/config"
+! sh -c 'echo evil > .git/hooks/post-index-change'
+cp -r . ../copy; cp -r .git/. ../copy.git; tar c . | (mkdir ../tar; cd ../tar; tar x); cd ..
+for i in own copy tar; do git -C $i status --porcelain; git -C $i fsck --no-dangling; done
+git add own copy 2>/dev/null; git commit -qm submodules
+git -c protocol.file.allow=always submodule add -q ./library sub; git commit -qm sub; git submodule status sub
+git -C sub log --oneline; ! git -C sub config core.fsmonitor 'touch {canary}'
+git worktree add -q wt; git -C wt log --oneline | wc -l; git worktree list | wc -l
+git worktree move wt moved; git worktree remove moved
+"""
+        result = guest(place, script)
+        expect_equal(result.status, 0, f"git in the guest: {result.err}")
+        expect_in("git on the host would obey its setting 'core.fsmonitor' (--unprotect 'own/.git/config' allows it)",
+                  result.err)
+        expect_in("the guest has made a git repository, own/.git", result.err)
+        expect_in("--unprotect '.git/modules/sub/config' allows it", result.err)
+        for name in ("own", "sub"):
+            expect_equal(git(place, "ls-files", "--stage", name)[:6], "160000")
+        git(place, "status")
+        git(place / "own", "status")
+        git(place / "sub", "status")
+        expect(not canary.exists(), "git on the host ran what the guest wrote")
 
 
 def test_hidden_files():
