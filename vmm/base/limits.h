@@ -64,6 +64,10 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_POLICY_COMPONENTS 32  /* names in one pattern */
 static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 
+/* Where symbolic links lead that are there under hidden or protected names, and names in these */
+#define LIMIT_POLICY_PATHS      1024
+#define LIMIT_POLICY_PATH_NAMES 16384U
+
 #define LIMIT_RUN_RULES 256 /* given on the command line */
 
 /* Directories watched for changes of the host: each is a mark of fanotify, of which the system

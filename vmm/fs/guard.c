@@ -17,8 +17,9 @@ void guard_destroy(struct guard *guard)
 {
 	policy_destroy(guard->policy);
 	identity_set_destroy(&guard->made);
-	identity_set_destroy(&guard->hidden_links);
-	identity_set_destroy(&guard->repositories);
+	identity_set_destroy(&guard->scanned.links);
+	identity_set_destroy(&guard->scanned.repositories);
+	identity_set_destroy(&guard->scanned.closed);
 	*guard = (struct guard){0};
 }
 
@@ -95,13 +96,14 @@ bool guard_hides_number(const struct fs_server *server, uint64_t device, uint64_
 {
 	const struct inode_identity identity = {.device = device, .number = number};
 
-	return identity_set_has(&server->guard.hidden_links, &identity);
+	return identity_set_has(&server->guard.scanned.links, &identity);
 }
 
 /* The verdict, with what the host's file itself decides: how old it is. */
 static void guard_judge(struct fs_server *server, const struct inode *directory, const char *name,
 			const struct statx *status, struct policy_verdict *verdict)
 {
+	const struct inode_identity identity = inode_identity_of(status);
 	bool is_directory = S_ISDIR(status->stx_mode);
 
 	guard_examine(server, directory, name, verdict);
@@ -111,6 +113,16 @@ static void guard_judge(struct fs_server *server, const struct inode *directory,
 	    guard_was_made(&server->guard, status))
 		memcpy(verdict->state.matched, verdict->matched_if_new,
 		       sizeof(verdict->state.matched));
+	if (is_directory && identity_set_has(&server->guard.scanned.repositories, &identity))
+		policy_enter_repository(server->guard.policy, &verdict->state);
+}
+
+void guard_take_scan(struct fs_server *server)
+{
+	struct inode *root = inode_find(&server->inodes, FUSE_ROOT_ID);
+
+	if (identity_set_has(&server->guard.scanned.repositories, &root->identity))
+		policy_enter_repository(server->guard.policy, &root->policy.state);
 }
 
 int guard_enter(struct fs_server *server, const struct inode *directory, const char *name,
@@ -125,6 +137,8 @@ int guard_enter(struct fs_server *server, const struct inode *directory, const c
 	identity = inode_identity_of(status);
 	if (verdict.hidden || guard_hides_number(server, identity.device, identity.number))
 		return -ENOENT;
+	if (identity_set_has(&server->guard.scanned.closed, &identity))
+		return -EACCES;
 	inode->policy = (struct inode_policy){
 		.state = verdict.state,
 		.protected = verdict.protected,

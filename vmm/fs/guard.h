@@ -8,6 +8,7 @@
 
 #include "vmm/fs/identity_set.h"
 #include "vmm/fs/policy.h"
+#include "vmm/fs/scan.h"
 
 struct fs_server;
 struct handle;
@@ -17,11 +18,8 @@ struct guard {
 	struct policy *policy;
 	/* Old places do not bind what was made in this run: see policy.h. */
 	struct identity_set made;
-	/* Repositories that were there under other names than X.git. */
-	struct identity_set repositories;
-	/* Hidden files that have another name in the share (birth time and type left out). */
-	struct identity_set hidden_links;
-	uint64_t told[LIMIT_POLICY_RULES / 64]; /* rules whose refusal was told */
+	struct scan_result scanned;              /* what names do not tell */
+	uint64_t told[POLICY_RULE_NUMBERS / 64]; /* rules whose refusal was told */
 	uint64_t refusals;
 	unsigned int told_made;    /* repositories that the guest made */
 	unsigned int told_refused; /* refusals of what git on the host would obey */
@@ -31,6 +29,9 @@ struct guard {
 /* Takes @policy over. */
 void guard_create(struct guard *guard, struct policy *policy);
 void guard_destroy(struct guard *guard);
+
+/* The share has been looked through, as guard.scanned says. */
+void guard_take_scan(struct fs_server *server);
 
 /* Whether @name of @directory does not exist for the guest, as far as its name says. */
 bool guard_hides(struct fs_server *server, const struct inode *directory, const char *name);

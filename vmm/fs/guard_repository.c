@@ -27,7 +27,7 @@
 /* The name that a directory has to git: an old repository is one whatever it is called. */
 static const char *repository_name(struct fs_server *server, const struct inode *directory)
 {
-	if (identity_set_has(&server->guard.repositories, &directory->identity))
+	if (identity_set_has(&server->guard.scanned.repositories, &directory->identity))
 		return ".git";
 	return directory->name;
 }
@@ -221,7 +221,7 @@ static int repository_move_directory(struct fs_server *server, const struct inod
 	enum git_directory to = repository_walk(server, new_name, new_directory);
 
 	/* An old repository of any name is one wherever it is. */
-	if (identity_set_has(&server->guard.repositories, &identity))
+	if (identity_set_has(&server->guard.scanned.repositories, &identity))
 		from = GIT_DIRECTORY_REPOSITORY;
 	if (from == to && from != GIT_DIRECTORY_UNKNOWN)
 		return 0;

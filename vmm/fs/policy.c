@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vmm/fs/policy_path.h"
 #include "vmm/fs/policy_rules.h"
 
 #define FOLDED_BYTES (LIMIT_FS_NAME_BYTES + 1)
@@ -33,6 +34,7 @@ struct policy {
 	unsigned int rule_count;
 	unsigned int bit_count;
 	struct rule rules[LIMIT_POLICY_RULES];
+	struct policy_paths paths;
 };
 
 /* A name in lower case. */
@@ -134,11 +136,13 @@ bool policy_state_has_begun(const struct policy_state *state)
 	for (unsigned int i = 0; i < POLICY_STATE_WORDS; i++)
 		if (state->matched[i])
 			return true;
-	return false;
+	return state->path_node != 0;
 }
 
 uint16_t policy_begun_rule(const struct policy *policy, const struct policy_state *state)
 {
+	if (state->path_node)
+		return policy->paths.nodes[state->path_node].rule;
 	for (uint16_t i = 0; i < policy->rule_count; i++) {
 		const struct rule *rule = &policy->rules[i];
 
@@ -147,6 +151,27 @@ uint16_t policy_begun_rule(const struct policy *policy, const struct policy_stat
 				return i;
 	}
 	return 0;
+}
+
+/* What the single paths say. Whether one ends here, and protects. */
+static bool policy_follow_paths(const struct policy *policy, const struct policy_state *state,
+				const struct folded_name *name, struct policy_verdict *verdict)
+{
+	uint32_t found = policy_paths_find(
+		&policy->paths, state->root ? POLICY_PATH_ROOT : state->path_node, name->text);
+	const struct policy_path_node *node = &policy->paths.nodes[found];
+
+	if (!found)
+		return false;
+	verdict->state.path_node = node->first ? found : 0;
+	if (node->hidden || node->protected)
+		verdict->rule = node->rule;
+	for (unsigned int i = 0; node->merged && i < POLICY_STATE_WORDS; i++)
+		verdict->state.matched[i] |= node->merged->matched[i];
+	for (unsigned int i = 0; node->merged && i < POLICY_STATE_WORDS; i++)
+		verdict->matched_if_new[i] |= node->merged->matched[i];
+	verdict->hidden = node->hidden;
+	return node->protected;
 }
 
 void policy_examine(const struct policy *policy, const struct policy_state *state, const char *name,
@@ -176,6 +201,11 @@ void policy_examine(const struct policy *policy, const struct policy_state *stat
 		if (rule->list == POLICY_PROTECT && !(rule->flags & RULE_OLD_FILES))
 			old_only = false;
 	}
+	if (policy->paths.count && policy_follow_paths(policy, state, &folded, verdict)) {
+		complete[POLICY_PROTECT] = true;
+		old_only = false;
+	}
+	complete[POLICY_HIDE] |= verdict->hidden;
 	next->shown_below |= complete[POLICY_SHOW];
 	next->unprotected_below |= complete[POLICY_UNPROTECT];
 	verdict->hidden = complete[POLICY_HIDE] && !next->shown_below;
@@ -247,11 +277,14 @@ void policy_destroy(struct policy *policy)
 		return;
 	for (unsigned int i = 0; i < policy->rule_count; i++)
 		rule_destroy(&policy->rules[i]);
+	policy_paths_destroy(&policy->paths);
 	free(policy);
 }
 
 const char *policy_rule(const struct policy *policy, uint16_t rule)
 {
+	if (rule >= LIMIT_POLICY_RULES && rule < LIMIT_POLICY_RULES + policy->paths.text_count)
+		return policy->paths.texts[rule - LIMIT_POLICY_RULES];
 	return rule < policy->rule_count ? policy->rules[rule].text : "";
 }
 
@@ -332,4 +365,48 @@ int policy_add_rule(struct policy *policy, enum policy_list list, const char *pa
 int policy_add(struct policy *policy, enum policy_list list, const char *pattern)
 {
 	return policy_add_rule(policy, list, pattern, 0);
+}
+
+/* The node of a whole path, made if need be; 0: no room. */
+static uint32_t policy_make_node(struct policy *policy, const char *path, uint16_t rule)
+{
+	uint32_t node = POLICY_PATH_ROOT;
+
+	while (node && *path) {
+		size_t length = strcspn(path, "/");
+		const struct folded_name folded = policy_fold(path, length);
+
+		node = policy_paths_add(&policy->paths, node, folded.text, rule);
+		path += length;
+		path += *path == '/';
+	}
+	return node;
+}
+
+int policy_add_path(struct policy *policy, const char *path, const char *link,
+		    const struct policy_verdict *verdict)
+{
+	struct policy_path_node *node;
+	uint32_t number;
+	int text = policy_paths_add_text(&policy->paths, link);
+
+	if (text < 0)
+		return text;
+	/* The tree is grown with the first. */
+	if (policy->paths.count == 0 && !policy_paths_prepare(&policy->paths))
+		return -ENOMEM;
+	number = policy_make_node(policy, path, (uint16_t)(LIMIT_POLICY_RULES + text));
+	if (!number)
+		return -E2BIG;
+	node = &policy->paths.nodes[number];
+	node->rule = (uint16_t)(LIMIT_POLICY_RULES + text);
+	node->hidden |= verdict->hidden;
+	node->protected |= verdict->protected || verdict->protected_if_old;
+	if (!node->merged)
+		node->merged = calloc(1, sizeof(*node->merged));
+	if (!node->merged)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < POLICY_STATE_WORDS; i++)
+		node->merged->matched[i] |= verdict->state.matched[i];
+	return 0;
 }

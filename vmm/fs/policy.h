@@ -30,10 +30,14 @@ enum policy_list {
 
 #define POLICY_STATE_WORDS (LIMIT_POLICY_POSITIONS / 64)
 
+/* Rules are numbered, those of single paths after those of patterns. */
+#define POLICY_RULE_NUMBERS (LIMIT_POLICY_RULES + LIMIT_POLICY_PATHS)
+
 /* Where a directory's path has led to. All zero: nowhere below the root where a rule could begin to
  * differ from any other place. */
 struct policy_state {
 	uint64_t matched[POLICY_STATE_WORDS]; /* a bit for each beginning of a pattern */
+	uint32_t path_node;                   /* policy_path.h; 0: no single path goes on below */
 	bool root;                            /* the share's root: patterns of paths begin here */
 	bool protected_below;                 /* a rule takes in everything below */
 	bool unprotected_below;               /* the user says so */
@@ -73,6 +77,12 @@ int policy_check(enum policy_list list, const char *option, const char *pattern)
 
 /* Adds the rules that hold unless the user takes them away: policy_defaults.c. */
 int policy_add_defaults(struct policy *policy);
+
+/* Adds a single path from the root, to which the symbolic link @link (a path) led: it is hidden, or
+ * protected, as @verdict says of the link's name; and what the rules say below that name holds
+ * below the path. 0, -E2BIG or -ENOMEM. */
+int policy_add_path(struct policy *policy, const char *path, const char *link,
+		    const struct policy_verdict *verdict);
 
 /* The text of a rule, as it was given. */
 const char *policy_rule(const struct policy *policy, uint16_t rule);

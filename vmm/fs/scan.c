@@ -13,40 +13,18 @@
 
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/fs/dirent.h"
 #include "vmm/fs/git_index.h"
+#include "vmm/fs/git_place.h"
 #include "vmm/fs/path.h"
+#include "vmm/fs/scan_internal.h"
 
 #define SCAN_NAMED       4U /* how many are named in a message */
 #define SCAN_INDEX_BYTES (1UL << 30)
+#define SCAN_OPEN        16U /* directories that are open at once */
+#define SCAN_NAMES_BYTES 4096U
 
-/* The first few paths of many. */
-struct scan_list {
-	unsigned long count;
-	char text[512];
-};
-
-/* One directory on the way down. */
-struct scan_level {
-	DIR *directory;
-	size_t path_length;
-	bool hidden; /* it, or one above it */
-	struct policy_state state;
-};
-
-struct scan {
-	pthread_t thread;
-	int root_fd;
-	const struct policy *policy;
-	int error;
-	struct scan_list hidden;
-	struct scan_list tracked; /* hidden and in git's index */
-	struct identity_set links;
-	unsigned int depth;
-	struct scan_level levels[LIMIT_FS_DEPTH];
-	char path[PATH_MAX];
-};
-
-static void scan_list_add(struct scan_list *list, const char *path)
+void scan_list_add(struct scan_list *list, const char *path)
 {
 	size_t length = strlen(list->text);
 
@@ -57,36 +35,63 @@ static void scan_list_add(struct scan_list *list, const char *path)
 		snprintf(list->text + length, sizeof(list->text) - length, ", ...");
 }
 
-/* Goes down into @name of @directory_fd. What cannot be opened is nothing the guest can open
- * either; what is mounted there is not part of the share. */
-static void scan_enter(struct scan *scan, int directory_fd, const char *name, bool hidden,
-		       const struct policy_state *state)
+void scan_fail(struct scan *scan, int error, const char *path)
 {
-	struct scan_level *level = &scan->levels[scan->depth];
-	int fd, path_fd;
+	if (!scan->error)
+		log_errno(error,
+			  "cannot look through the share for what to hide and protect, at %s",
+			  *path ? path : "its root");
+	scan->error = scan->error ? scan->error : error;
+}
 
-	if (scan->depth == LIMIT_FS_DEPTH)
-		return;
-	path_fd = path_open_name(directory_fd, name);
-	if (path_fd == -EMFILE || path_fd == -ENFILE)
-		scan->error = path_fd;
-	if (path_fd < 0)
-		return;
-	fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOATIME);
-	if (fd < 0 && errno == EPERM)
-		fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	fd_close(&path_fd);
-	if (fd < 0)
-		return;
-	level->directory = fdopendir(fd);
-	if (!level->directory) {
-		fd_close(&fd);
-		return;
+static struct scan_level *scan_top(struct scan *scan)
+{
+	return &scan->levels[scan->depth - 1];
+}
+
+/* Makes the path that of @name in the level's directory. Whether there was memory. */
+static bool scan_set_path(struct scan *scan, const struct scan_level *level, const char *name)
+{
+	size_t length = level->path_length, wanted = length + strlen(name) + 2;
+
+	if (wanted > scan->path_room) {
+		char *grown = realloc(scan->path, 2 * wanted);
+
+		if (!grown) {
+			scan_fail(scan, -ENOMEM, "");
+			return false;
+		}
+		scan->path = grown;
+		scan->path_room = 2 * wanted;
 	}
-	level->path_length = strlen(scan->path);
-	level->hidden = hidden;
-	level->state = *state;
-	scan->depth++;
+	sprintf(scan->path + length, "%s%s", length && *name ? "/" : "", name);
+	return true;
+}
+
+/* The descriptor of a level: opened again by the names on the way, without those far above. It
+ * stays the level's. fd or -errno. */
+static int scan_level_fd(struct scan *scan, unsigned int number)
+{
+	unsigned int above = number;
+
+	while (scan->levels[above].fd < 0)
+		above--; /* the first is open */
+	for (; above < number; above++) {
+		const struct scan_level *level = &scan->levels[above];
+		char name[LIMIT_FS_NAME_BYTES + 1];
+		size_t from = level->path_length + (level->path_length ? 1 : 0);
+		int fd;
+
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)(scan->levels[above + 1].path_length - from), scan->path + from);
+		fd = path_open_name(level->fd, name);
+		if (above > 0 && above + SCAN_OPEN < number)
+			fd_close(&scan->levels[above].fd);
+		if (fd < 0)
+			return fd;
+		scan->levels[above + 1].fd = fd;
+	}
+	return scan->levels[number].fd;
 }
 
 /* A hidden file: does it have another name? */
@@ -95,57 +100,248 @@ static void scan_note_link(struct scan *scan, int directory_fd, const char *name
 	struct inode_identity identity;
 	struct statx status;
 
-	if (statx(directory_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, PATH_STATX_MASK,
-		  &status) ||
-	    !S_ISREG(status.stx_mode) || status.stx_nlink < 2)
+	if (path_look(directory_fd, name, &status) || !S_ISREG(status.stx_mode) ||
+	    status.stx_nlink < 2)
 		return;
 	identity = inode_identity_of(&status);
 	identity.birth_ns = 0;
 	identity.type = 0;
-	if (identity_set_add(&scan->links, &identity))
-		scan->error = -ENOSPC;
+	if (identity_set_add(&scan->result.links, &identity))
+		scan_fail(scan, -ENOSPC, scan->path);
 }
 
-static void scan_entry(struct scan *scan, struct scan_level *level, const struct dirent *entry)
+/* Adds the name of a directory to those that are to be entered. */
+static bool scan_add_name(struct scan_level *level, const char *name)
 {
-	int directory_fd = dirfd(level->directory);
-	size_t length = level->path_length;
+	size_t length = strlen(name) + 1;
+
+	if (level->size + length > level->room) {
+		size_t room = 2 * level->room + SCAN_NAMES_BYTES;
+		char *grown = realloc(level->names, room);
+
+		if (!grown)
+			return false;
+		level->names = grown;
+		level->room = room;
+	}
+	memcpy(level->names + level->size, name, length);
+	level->size += length;
+	return true;
+}
+
+static void scan_entry(struct scan *scan, struct scan_level *level, const char *name,
+		       unsigned char type)
+{
 	struct policy_verdict verdict;
+	struct statx status;
 	bool hidden;
 
-	policy_examine(scan->policy, &level->state, entry->d_name, &verdict);
+	policy_examine(scan->policy, &level->state, name, &verdict);
 	hidden = level->hidden || verdict.hidden;
-	if (!hidden && entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+	if (type == DT_UNKNOWN && path_look(level->fd, name, &status) == 0)
+		type = (unsigned char)IFTODT(status.stx_mode);
+	if (type == DT_DIR && !scan_add_name(level, name))
+		scan_fail(scan, -ENOMEM, "");
+	if ((!hidden && type != DT_LNK) || !scan_set_path(scan, level, name))
 		return;
-	if (length + strlen(entry->d_name) + 2 > sizeof(scan->path))
-		return;
-	snprintf(scan->path + length, sizeof(scan->path) - length, "%s%s", length ? "/" : "",
-		 entry->d_name);
 	if (verdict.hidden && !level->hidden)
 		scan_list_add(&scan->hidden, scan->path);
-	if (hidden && (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN))
-		scan_note_link(scan, directory_fd, entry->d_name);
-	if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
-		scan_enter(scan, directory_fd, entry->d_name, hidden, &verdict.state);
+	if (hidden && type == DT_REG)
+		scan_note_link(scan, level->fd, name);
+	verdict.hidden = hidden;
+	if (type == DT_LNK && (hidden || verdict.protected || verdict.protected_if_old ||
+			       policy_state_has_begun(&verdict.state)))
+		scan_follow(scan, name, &verdict);
 }
 
+/* Whether the rules know the directory at the top for a repository by its name. */
+static bool scan_is_known(const struct scan *scan)
+{
+	enum git_directory found = GIT_DIRECTORY_OPEN;
+	size_t end = strlen(scan->path), start;
+	unsigned int level = scan->depth;
+	struct git_walk walk = {0};
+	char name[LIMIT_FS_NAME_BYTES + 1];
+
+	for (; found == GIT_DIRECTORY_OPEN && end > 0; end = start ? start - 1 : 0) {
+		for (start = end; start > 0 && scan->path[start - 1] != '/';)
+			start--;
+		snprintf(name, sizeof(name), "%.*s", (int)(end - start), scan->path + start);
+		level -= level > 0 ? 1 : 0;
+		found = git_walk_up(&walk, scan->levels[level].repository ? ".git" : name);
+	}
+	if (found == GIT_DIRECTORY_OPEN && scan->levels[0].repository)
+		found = git_walk_up(&walk, ".git");
+	return found == GIT_DIRECTORY_REPOSITORY;
+}
+
+/* A directory with the parts of a repository: the rules for repositories hold in it. */
+static void scan_note_repository(struct scan *scan, struct scan_level *level)
+{
+	struct inode_identity identity;
+	struct statx status;
+
+	if (scan_is_known(scan) || path_status(level->fd, &status))
+		return;
+	identity = inode_identity_of(&status);
+	if (identity_set_add(&scan->result.repositories, &identity))
+		scan_fail(scan, -ENOSPC, scan->path);
+	level->repository = true;
+	policy_enter_repository(scan->policy, &level->state);
+}
+
+/* Lists the directory at the top twice: what it is decides what its names mean. */
+static void scan_list(struct scan *scan, DIR *directory)
+{
+	struct scan_level *level = scan_top(scan);
+	const struct dirent *entry;
+	unsigned int parts = 0;
+
+	while ((entry = readdir(directory)) != NULL)
+		parts |= git_part_of(entry->d_name);
+	if (git_parts_are_repository(parts))
+		scan_note_repository(scan, level);
+	rewinddir(directory);
+	while (!scan->error && (entry = readdir(directory)) != NULL)
+		if (!dirent_is_dot(entry->d_name))
+			scan_entry(scan, level, entry->d_name, entry->d_type);
+	scan_set_path(scan, level, "");
+}
+
+/* What the guest might open to itself (chmod) and nobody has looked into stays closed to it. */
+static void scan_close(struct scan *scan, int fd)
+{
+	struct inode_identity identity;
+	struct statx status;
+
+	if (path_status(fd, &status) || (status.stx_uid != geteuid() && geteuid() != 0))
+		return;
+	identity = inode_identity_of(&status);
+	if (identity_set_add(&scan->result.closed, &identity))
+		scan_fail(scan, -ENOSPC, scan->path);
+	scan_list_add(&scan->closed, scan->path);
+}
+
+static void scan_pop(struct scan *scan)
+{
+	struct scan_level *level = scan_top(scan);
+
+	free(level->names);
+	fd_close(&level->fd);
+	scan->depth--;
+}
+
+/* Goes down into the directory @fd, which is taken over; its path is scan->path. */
+static void scan_push(struct scan *scan, int fd, bool hidden, const struct policy_state *state)
+{
+	struct scan_level *level = &scan->levels[scan->depth];
+	DIR *directory = NULL;
+	int opened;
+
+	if (scan->depth == LIMIT_FS_DEPTH) {
+		scan_close(scan, fd);
+		fd_close(&fd);
+		return;
+	}
+	*level = (struct scan_level){
+		.fd = fd, .path_length = strlen(scan->path), .hidden = hidden, .state = *state};
+	scan->depth++;
+	opened = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOATIME);
+	if (opened < 0 && errno == EPERM)
+		opened = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (opened >= 0)
+		directory = fdopendir(opened);
+	if (directory) {
+		scan_list(scan, directory);
+		closedir(directory);
+	} else if (errno == EACCES) {
+		scan_close(scan, fd);
+	} else if (errno != ENOENT && errno != ENOTDIR) {
+		scan_fail(scan, -errno, scan->path);
+		fd_close(&opened);
+	}
+	if (scan->depth > SCAN_OPEN + 1)
+		fd_close(&scan->levels[scan->depth - SCAN_OPEN].fd);
+}
+
+/* Enters the next directory of the level at the top. What is mounted there (EACCES) is not part of
+ * the share; what has gone meanwhile is not there. */
+static void scan_enter_next(struct scan *scan)
+{
+	struct scan_level *level = scan_top(scan);
+	const char *name = level->names + level->next;
+	struct policy_verdict verdict;
+	int fd = scan_level_fd(scan, scan->depth - 1);
+
+	level->next += strlen(name) + 1;
+	fd = fd < 0 ? fd : path_open_name(fd, name);
+	if (!scan_set_path(scan, level, name) || fd == -EACCES || fd == -ENOENT || fd == -ENOTDIR ||
+	    fd == -ESTALE) {
+		scan_set_path(scan, level, "");
+		return;
+	}
+	policy_examine(scan->policy, &level->state, name, &verdict);
+	if (fd < 0)
+		scan_fail(scan, fd, scan->path);
+	else
+		scan_push(scan, fd, level->hidden || verdict.hidden, &verdict.state);
+}
+
+/* Goes through everything below the directory that was pushed last. */
 static void scan_walk(struct scan *scan)
 {
-	const struct policy_state root = policy_root_state();
-
-	scan_enter(scan, scan->root_fd, ".", false, &root);
 	while (scan->depth) {
-		struct scan_level *level = &scan->levels[scan->depth - 1];
-		const struct dirent *entry = readdir(level->directory);
+		struct scan_level *level = scan_top(scan);
 
-		scan->path[level->path_length] = '\0';
-		if (!entry) {
-			closedir(level->directory);
-			scan->depth--;
-		} else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-			scan_entry(scan, level, entry);
-		}
+		scan_set_path(scan, level, "");
+		if (level->next < level->size && !scan->error)
+			scan_enter_next(scan);
+		else
+			scan_pop(scan);
 	}
+}
+
+/* What a symbolic link leads to is hidden or protected by now: looked through as that. */
+static void scan_end(struct scan *scan, const char *path)
+{
+	const struct scan_level top = {0};
+	struct policy_verdict verdict;
+	struct statx status;
+	int fd = path_open_name(scan->root_fd, path);
+
+	if (fd < 0 || path_status(fd, &status) || !scan_set_path(scan, &top, path)) {
+		fd_close(&fd);
+		return;
+	}
+	policy_examine_path(scan->policy, path, &verdict);
+	if (S_ISDIR(status.stx_mode)) {
+		scan_push(scan, fd, verdict.hidden, &verdict.state);
+		scan_walk(scan);
+		return;
+	}
+	if (verdict.hidden)
+		scan_note_link(scan, scan->root_fd, path);
+	fd_close(&fd);
+}
+
+static void scan_all(struct scan *scan)
+{
+	const struct policy_state root = policy_root_state();
+	const struct scan_level top = {0};
+	int fd = path_open_name(scan->root_fd, ".");
+
+	if (fd < 0) {
+		scan_fail(scan, fd, "");
+		return;
+	}
+	if (!scan_set_path(scan, &top, "")) {
+		fd_close(&fd);
+		return;
+	}
+	scan_push(scan, fd, false, &root);
+	scan_walk(scan);
+	for (unsigned int i = 0; i < scan->end_count; i++)
+		scan_end(scan, scan->ends[i]);
 }
 
 static void scan_tracked(void *context, const char *path)
@@ -185,13 +381,13 @@ static void *scan_run(void *context)
 {
 	struct scan *scan = context;
 
-	scan_walk(scan);
+	scan_all(scan);
 	if (scan->hidden.count)
 		scan_git(scan);
 	return NULL;
 }
 
-int scan_start(struct scan **result, int root_fd, const struct policy *policy)
+int scan_start(struct scan **result, int root_fd, struct policy *policy)
 {
 	struct scan *scan = calloc(1, sizeof(*scan));
 	int error;
@@ -225,18 +421,35 @@ static void scan_report(const struct scan *scan)
 		log_warning("git tracks what is hidden and will show it as deleted in the guest: "
 			    "%s (--show PATTERN lets the guest see it)",
 			    scan->tracked.text);
+	if (scan->led.count)
+		log_warning("symbolic links under hidden or protected names lead to what is hidden "
+			    "or protected for that: %s",
+			    scan->led.text);
+	if (scan->closed.count)
+		log_warning("%lu director%s that you may not look into %s closed to the guest: %s",
+			    scan->closed.count, scan->closed.count == 1 ? "y" : "ies",
+			    scan->closed.count == 1 ? "is" : "are", scan->closed.text);
 }
 
-int scan_finish(struct scan *scan, struct identity_set *links)
+static void scan_destroy(struct scan *scan)
+{
+	while (scan->depth)
+		scan_pop(scan);
+	for (unsigned int i = 0; i < scan->end_count; i++)
+		free(scan->ends[i]);
+	free(scan->path);
+	fd_close(&scan->root_fd);
+	free(scan);
+}
+
+int scan_finish(struct scan *scan, struct scan_result *result)
 {
 	int error = -pthread_join(scan->thread, NULL);
 
 	if (!error)
 		error = scan->error;
 	scan_report(scan);
-	identity_set_destroy(links);
-	*links = scan->links;
-	fd_close(&scan->root_fd);
-	free(scan);
+	*result = scan->result;
+	scan_destroy(scan);
 	return error;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks through the share for hidden files while the guest boots: to tell the user how many there
- * are, and to know those that have a second name, by which they must be hidden too.
+ * Looks through the share while the guest boots, for what names alone do not tell: hidden files
+ * with a second name, by which they must be hidden too; git repositories under names that no rule
+ * knows; and where symbolic links under hidden or protected names lead. Tells the user what is
+ * hidden.
  */
 #ifndef MVAGENT_FS_SCAN_H
 #define MVAGENT_FS_SCAN_H
@@ -11,12 +13,18 @@
 
 struct scan;
 
-/* Starts, on a thread of its own. @root_fd stays the caller's; @policy must not change any more.
- * 0 or -errno. */
-int scan_start(struct scan **scan, int root_fd, const struct policy *policy);
+struct scan_result {
+	struct identity_set links; /* hidden files with other names: device and number alone */
+	struct identity_set repositories; /* directories that are one under some other name */
+	struct identity_set closed;       /* directories that could not be looked into */
+};
 
-/* Waits for the end, says what was found and puts hidden files with other names into @links (device
- * and number alone). Frees the scan. 0 or -errno: not everything was seen. */
-int scan_finish(struct scan *scan, struct identity_set *links);
+/* Starts, on a thread of its own. @root_fd stays the caller's. @policy, to which the ends of
+ * symbolic links are added, must not be used before the end. 0 or -errno. */
+int scan_start(struct scan **scan, int root_fd, struct policy *policy);
+
+/* Waits for the end, says what was found, and frees the scan. *@result is the caller's. 0, or
+ * -errno with the sentence printed: not everything was seen. */
+int scan_finish(struct scan *scan, struct scan_result *result);
 
 #endif

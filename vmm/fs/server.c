@@ -178,8 +178,11 @@ int fs_server_finish_scan(struct fs_server *server)
 	struct scan *scan = server->scan;
 
 	server->scan = NULL;
-	if (scan && scan_finish(scan, &server->guard.hidden_links))
+	if (!scan)
+		return server->scan_failed ? -ENFILE : 0;
+	if (scan_finish(scan, &server->guard.scanned))
 		server->scan_failed = true;
+	guard_take_scan(server);
 	return server->scan_failed ? -ENFILE : 0;
 }
 
