@@ -238,6 +238,111 @@ static void test_host_replaces_meanwhile(void **state)
 	assert_text(h, "b", "original");
 }
 
+static void host_rename(struct harness *h, const char *from_name, const char *to_name)
+{
+	char from[512], to[512];
+
+	harness_path(h, from_name, from);
+	harness_path(h, to_name, to);
+	assert_int_equal(rename(from, to), 0);
+}
+
+static void host_link(struct harness *h, const char *from_name, const char *to_name)
+{
+	char from[512], to[512];
+
+	harness_path(h, from_name, from);
+	harness_path(h, to_name, to);
+	assert_int_equal(link(from, to), 0);
+}
+
+/* The host links a file that the guest knows already. */
+static void test_links_that_came_later(void **state)
+{
+	struct harness *h = *state;
+	struct fuse_create_in in = {.flags = O_RDWR, .mode = 0644};
+	struct fuse_open_out out;
+	char path[512];
+	uint64_t x, t;
+
+	for (int kept = 0; kept < 2; kept++) {
+		harness_host_write(h, "x", "inside");
+		assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "x", &x), 0);
+		host_link(h, "x", "../outside/x");
+		if (!kept)
+			assert_int_equal(call_remove(h, FUSE_UNLINK, FUSE_ROOT_ID, "x"), 0);
+		write_node(h, x, "evil!!");
+		assert_text(h, "../outside/x", "inside");
+		if (kept)
+			assert_text(h, "x", "evil!!");
+		harness_path(h, "../outside/x", path);
+		assert_int_equal(unlink(path), 0);
+	}
+	/* After a link of the guest's own. */
+	harness_host_write(h, "own", "inside");
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "own", &x), 0);
+	assert_int_equal(call_link(h, x, FUSE_ROOT_ID, "other"), 0);
+	write_node(h, x, "insid2");
+	assert_text(h, "other", "insid2");
+	host_link(h, "own", "../outside/own");
+	write_node(h, x, "evil!!");
+	assert_text(h, "../outside/own", "insid2");
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "other", &x), 0);
+	write_node(h, x, "evil!!");
+	assert_text(h, "../outside/own", "insid2");
+	/* After a file without a name got one. */
+	assert_int_equal(
+		call_entry(h, harness_call(h, FUSE_TMPFILE, 1, PIECE(in), NAME("/"), NONE), &t), 0);
+	memcpy(&out, h->payload + sizeof(struct fuse_entry_out), sizeof(out));
+	assert_int_equal(call_release(h, FUSE_RELEASE, t, out.fh), 0);
+	assert_int_equal(call_link(h, t, FUSE_ROOT_ID, "t"), 0);
+	write_node(h, t, "mine");
+	assert_text(h, "t", "mine");
+	host_link(h, "t", "../outside/t");
+	write_node(h, t, "evil");
+	assert_text(h, "../outside/t", "mine");
+	assert_text(h, "t", "evil");
+}
+
+/* The host takes away the name that the guest knows, and not the file. */
+static void test_names_that_went(void **state)
+{
+	struct harness *h = *state;
+	char path[512];
+	uint64_t x, y;
+
+	harness_host_write(h, "x", "inside");
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "x", &x), 0);
+	host_rename(h, "x", "../outside/x");
+	write_node(h, x, "evil!!");
+	assert_text(h, "../outside/x", "inside");
+	harness_host_write(h, "y", "inside");
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "y", &y), 0);
+	host_link(h, "y", "../outside/y");
+	harness_path(h, "y", path);
+	assert_int_equal(unlink(path), 0);
+	write_node(h, y, "evil!!");
+	assert_text(h, "../outside/y", "inside");
+	/* Of two names, one; then a link elsewhere. */
+	harness_host_write(h, "z", "inside");
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "z", &x), 0);
+	assert_int_equal(call_link(h, x, FUSE_ROOT_ID, "zz"), 0);
+	harness_path(h, "z", path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "zz", &x), 0);
+	write_node(h, x, "insid2");
+	assert_text(h, "zz", "insid2");
+	host_link(h, "zz", "../outside/z");
+	write_node(h, x, "evil!!");
+	assert_text(h, "../outside/z", "insid2");
+	/* Moved within the share it is the guest's to write to. */
+	harness_host_write(h, "w", "inside");
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "w", &x), 0);
+	host_rename(h, "w", "ww");
+	write_node(h, x, "moved!");
+	assert_text(h, "ww", "moved!");
+}
+
 static void test_holes_and_size_stay(void **state)
 {
 	struct harness *h = *state;
@@ -286,6 +391,8 @@ int main(void)
 		ON_BOTH(test_moved_and_unlinked),
 		ON_BOTH(test_special_files),
 		ON_BOTH(test_host_replaces_meanwhile),
+		ON_BOTH(test_links_that_came_later),
+		ON_BOTH(test_names_that_went),
 		ON_BOTH(test_holes_and_size_stay),
 	};
 

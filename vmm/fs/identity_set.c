@@ -3,22 +3,43 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #define IDENTITY_SET_FIRST 64U
 
-static uint32_t set_home(const struct identity_set *set, const struct inode_identity *identity)
+static bool slot_is(const struct identity_slot *slot, const struct identity_slot *other)
 {
-	uint64_t hash = (identity->number ^ identity->device << 20) * 0x9e3779b97f4a7c15ULL;
+	return slot->number == other->number && slot->device == other->device &&
+	       slot->birth_ns == other->birth_ns && slot->type == other->type;
+}
 
+static struct identity_slot slot_of(const struct inode_identity *identity, uint32_t value)
+{
+	return (struct identity_slot){
+		.device = identity->device,
+		.number = identity->number,
+		.birth_ns = identity->birth_ns,
+		.type = identity->type,
+		.value = value,
+	};
+}
+
+static uint32_t set_home(const struct identity_set *set, const struct identity_slot *slot)
+{
+	uint64_t hash = (slot->number + slot->device * 0x9e3779b97f4a7c15ULL) ^ set->key;
+
+	/* The mixing of splitmix64: each bit of the key changes where inodes meet. */
+	hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9ULL;
+	hash = (hash ^ hash >> 27) * (set->key | 1);
 	return (uint32_t)(hash >> 32) & (set->capacity - 1);
 }
 
-/* The slot that holds @identity, or the free one where it would go. */
-static uint32_t set_find(const struct identity_set *set, const struct inode_identity *identity)
+/* The slot that holds @wanted, or the free one where it would go. */
+static uint32_t set_find(const struct identity_set *set, const struct identity_slot *wanted)
 {
-	uint32_t slot = set_home(set, identity);
+	uint32_t slot = set_home(set, wanted);
 
-	while (set->slots[slot].number && !inode_same_file(&set->slots[slot], identity))
+	while (set->slots[slot].number && !slot_is(&set->slots[slot], wanted))
 		slot = (slot + 1) & (set->capacity - 1);
 	return slot;
 }
@@ -38,6 +59,8 @@ static int set_grow(struct identity_set *set)
 	larger.slots = calloc(larger.capacity, sizeof(*larger.slots));
 	if (!larger.slots)
 		return -ENOMEM;
+	if (getrandom(&larger.key, sizeof(larger.key), GRND_NONBLOCK) < 0)
+		larger.key = (uint64_t)(uintptr_t)larger.slots;
 	for (uint32_t i = 0; i < set->capacity; i++)
 		if (set->slots[i].number)
 			larger.slots[set_find(&larger, &set->slots[i])] = set->slots[i];
@@ -46,27 +69,35 @@ static int set_grow(struct identity_set *set)
 	return 0;
 }
 
-int identity_set_add(struct identity_set *set, const struct inode_identity *identity)
+int identity_set_put(struct identity_set *set, const struct inode_identity *identity,
+		     uint32_t value)
 {
+	const struct identity_slot wanted = slot_of(identity, value);
 	uint32_t slot;
 	int error = set_grow(set);
 
 	if (error)
 		return error;
-	slot = set_find(set, identity);
+	slot = set_find(set, &wanted);
 	if (!set->slots[slot].number)
 		set->count++;
-	set->slots[slot] = *identity;
+	set->slots[slot] = wanted;
 	return 0;
+}
+
+int identity_set_add(struct identity_set *set, const struct inode_identity *identity)
+{
+	return identity_set_put(set, identity, 1);
 }
 
 void identity_set_remove(struct identity_set *set, const struct inode_identity *identity)
 {
+	const struct identity_slot wanted = slot_of(identity, 0);
 	uint32_t hole, next;
 
 	if (!set->count)
 		return;
-	hole = set_find(set, identity);
+	hole = set_find(set, &wanted);
 	if (!set->slots[hole].number)
 		return;
 	set->count--;
@@ -80,12 +111,19 @@ void identity_set_remove(struct identity_set *set, const struct inode_identity *
 		set->slots[hole] = set->slots[next];
 		hole = next;
 	}
-	set->slots[hole] = (struct inode_identity){0};
+	set->slots[hole] = (struct identity_slot){0};
+}
+
+uint32_t identity_set_value(const struct identity_set *set, const struct inode_identity *identity)
+{
+	const struct identity_slot wanted = slot_of(identity, 0);
+
+	return set->count ? set->slots[set_find(set, &wanted)].value : 0;
 }
 
 bool identity_set_has(const struct identity_set *set, const struct inode_identity *identity)
 {
-	return set->count && set->slots[set_find(set, identity)].number;
+	return identity_set_value(set, identity) != 0;
 }
 
 void identity_set_destroy(struct identity_set *set)

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,14 +24,16 @@ static uint64_t link_alias(uint64_t parent, const char *name)
 	return hash ? hash : 1;
 }
 
-static bool link_is_foreign(struct fs_server *server, const struct statx *status)
+/* How many names of the file are known to be in the share. What the host has taken away since is
+ * none of them any more. */
+static uint32_t link_count(struct fs_server *server, const struct statx *status)
 {
-	struct inode_identity identity;
+	const struct inode_identity identity = inode_identity_of(status);
+	uint32_t count = identity_set_value(&server->own_links, &identity);
 
-	if (S_ISDIR(status->stx_mode) || status->stx_nlink < 2)
-		return false;
-	identity = inode_identity_of(status);
-	return !identity_set_has(&server->own_links, &identity);
+	if (count > status->stx_nlink && status->stx_nlink)
+		identity_set_put(&server->own_links, &identity, count = status->stx_nlink);
+	return count;
 }
 
 struct inode_identity link_identity(struct fs_server *server, const struct inode *directory,
@@ -37,22 +41,30 @@ struct inode_identity link_identity(struct fs_server *server, const struct inode
 {
 	struct inode_identity identity = inode_identity_of(status);
 
-	if (!server->read_only && link_is_foreign(server, status))
+	if (!server->read_only && !S_ISDIR(status->stx_mode) && status->stx_nlink > 1 &&
+	    status->stx_nlink > link_count(server, status))
 		identity.alias = link_alias(directory->id, name);
 	return identity;
 }
 
+/* Without a note there is the name that the guest knows it by, if any. */
 void link_note_made(struct fs_server *server, const struct inode *inode)
 {
+	uint32_t count = identity_set_value(&server->own_links, &inode->identity);
+
 	if (inode->identity.type != S_IFDIR)
-		identity_set_add(&server->own_links, &inode->identity);
+		identity_set_put(&server->own_links, &inode->identity,
+				 count ? count + 1 : 1 + (inode->name != NULL));
 }
 
 void link_note_removed(struct fs_server *server, const struct statx *status)
 {
-	struct inode_identity identity = inode_identity_of(status);
+	const struct inode_identity identity = inode_identity_of(status);
+	uint32_t count = identity_set_value(&server->own_links, &identity);
 
-	if (status->stx_nlink <= 2)
+	if (count > 1)
+		identity_set_put(&server->own_links, &identity, count - 1);
+	else if (count)
 		identity_set_remove(&server->own_links, &identity);
 }
 
@@ -114,6 +126,41 @@ static int link_find_place(struct fs_server *server, struct inode *inode)
 	return fd >= 0 && link_check(fd, inode->name, &inode->identity) == 0 ? fd : -1;
 }
 
+/* Whether the kernel knows what @fd refers to by a name in the share. */
+static bool link_is_inside(struct fs_server *server, int fd)
+{
+	static const char deleted[] = " (deleted)";
+	const ssize_t mark = (ssize_t)strlen(deleted);
+	char root[PATH_MAX], path[PATH_MAX];
+	ssize_t root_length =
+		readlinkat(server->proc_fd, path_number(server->root_fd).text, root, sizeof(root));
+	ssize_t length = readlinkat(server->proc_fd, path_number(fd).text, path, sizeof(path));
+
+	/* The root of all is the one name that ends in a slash. */
+	if (root_length == 1)
+		root_length = 0;
+	if (root_length < 0 || length <= root_length || length == sizeof(path) ||
+	    memcmp(path, root, (size_t)root_length) != 0 || path[root_length] != '/')
+		return false;
+	return length < mark || memcmp(path + length - mark, deleted, (size_t)mark) != 0;
+}
+
+/* Whether the file has links that are not names of it in the share, be they made before the run or
+ * in it: the host may also have taken the name away by which the guest knows it. */
+static bool link_is_foreign(struct fs_server *server, struct inode *inode, int fd,
+			    const struct statx *status)
+{
+	uint32_t own = link_count(server, status);
+
+	if (status->stx_nlink == 0)
+		return false;
+	if (!own)
+		own = inode->name ? 1 : 0;
+	if (own && !link_is_inside(server, fd) && link_find_place(server, inode) < 0)
+		own--;
+	return status->stx_nlink > own;
+}
+
 /* Makes @inode stand for the file @copy (which stays the caller's), also where it is open. */
 static int link_adopt(struct fs_server *server, struct inode *inode, int copy)
 {
@@ -154,6 +201,8 @@ static int link_copy(struct fs_server *server, struct inode *inode, int source,
 		error = link_replace(server, directory_fd, inode->name, &copy, &inode->identity);
 	else if (copy.named)
 		unlinkat(place_fd, copy.name, 0);
+	if (!error && directory_fd >= 0)
+		link_note_removed(server, status);
 	if (!error)
 		error = link_adopt(server, inode, copy.fd);
 	fd_close(&copy.fd);
@@ -173,7 +222,7 @@ int link_break(struct fs_server *server, struct inode *inode)
 	if (error)
 		return error;
 	/* One link may be left, and not be the guest's: the guest has unlinked its own. */
-	if (!inode->identity.alias && !link_is_foreign(server, &status))
+	if (!inode->identity.alias && !link_is_foreign(server, inode, fd, &status))
 		return 0;
 	/* A symbolic link, a FIFO: nothing to copy, and little that could change. */
 	if (inode->identity.type != S_IFREG)

@@ -19,8 +19,8 @@ struct inode_identity link_identity(struct fs_server *server, const struct inode
  * links that are not. Its descriptor may be another one after that. 0 or -errno. */
 int link_break(struct fs_server *server, struct inode *inode);
 
-/* After LINK and UNLINK: which files have no links but those of this run. (Of too many to remember,
- * some are taken for files with others.) @status: of the file before the name was removed. */
+/* After LINK and UNLINK: how many names in the share files have. (Of too many to remember, some are
+ * taken for files with others elsewhere.) @status: of the file before the name was removed. */
 void link_note_made(struct fs_server *server, const struct inode *inode);
 void link_note_removed(struct fs_server *server, const struct statx *status);
 

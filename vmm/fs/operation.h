@@ -31,7 +31,7 @@ struct fs_server {
 	struct guard guard;
 	bool scan_failed;  /* not all names of hidden files are known: nothing is served */
 	struct scan *scan; /* until the first INIT */
-	struct identity_set own_links; /* files of which all links were made in this run */
+	struct identity_set own_links; /* how many names of a file are in the share: link_break.c */
 	struct layer *layer;           /* a share under review; NULL: none */
 	struct fs_counters counters;
 	uint8_t arguments[WIRE_ARGUMENTS_MAX];
