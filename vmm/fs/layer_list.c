@@ -20,9 +20,9 @@ struct lister {
 	struct layer_listing *listing;
 	size_t capacity;
 	size_t room;
-	/* Names of the upper layer: where their entries are in the listing, by hash; 0: free. */
-	uint32_t *slots;
-	uint32_t slot_count; /* a power of two */
+	/* Where the names of the upper layer are in the listing, in their order. (In a hash table,
+	 * the guest could choose names that collide.) */
+	uint32_t *names;
 	uint32_t name_count;
 };
 
@@ -134,29 +134,33 @@ int layer_remove_whiteouts(const struct fs_server *server, int fd)
 	return error;
 }
 
-static uint32_t list_hash(const char *name)
-{
-	uint64_t hash = 0xcbf29ce484222325ULL;
-
-	for (; *name; name++)
-		hash = (hash ^ (uint8_t)*name) * 0x100000001b3ULL;
-	return (uint32_t)(hash ^ hash >> 32);
-}
-
 static const struct linux_dirent64 *list_entry(const struct layer_listing *listing, size_t at)
 {
 	return (const void *)(listing->bytes + at);
 }
 
+static int list_compare(const void *one, const void *other, void *context)
+{
+	const uint32_t *at = one, *other_at = other;
+
+	return strcmp(list_entry(context, *at)->d_name, list_entry(context, *other_at)->d_name);
+}
+
 static bool lister_has(const struct lister *lister, const char *name)
 {
-	uint32_t slot = list_hash(name);
+	uint32_t low = 0, high = lister->name_count;
 
-	for (; lister->slots[slot & (lister->slot_count - 1)]; slot++) {
-		uint32_t at = lister->slots[slot & (lister->slot_count - 1)];
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const uint32_t at = lister->names[middle];
+		int order = strcmp(name, list_entry(lister->listing, at)->d_name);
 
-		if (strcmp(list_entry(lister->listing, at)->d_name, name) == 0)
+		if (order == 0)
 			return true;
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
 	}
 	return false;
 }
@@ -205,22 +209,16 @@ static int lister_add(struct lister *lister, const char *name, uint64_t number, 
 /* Makes it known which names the listing has so far. */
 static int lister_index(struct lister *lister)
 {
-	const struct layer_listing *listing = lister->listing;
+	struct layer_listing *listing = lister->listing;
+	uint32_t count = 0;
 
-	lister->slot_count = 64;
-	while (lister->slot_count < 2 * lister->name_count)
-		lister->slot_count *= 2;
-	lister->slots = calloc(lister->slot_count, sizeof(*lister->slots));
-	if (!lister->slots)
+	lister->names = calloc(lister->name_count + 1, sizeof(*lister->names));
+	if (!lister->names)
 		return -ENOMEM;
-	for (size_t at = 0; at < listing->size; at += list_entry(listing, at)->d_reclen) {
-		uint32_t slot = list_hash(list_entry(listing, at)->d_name);
-
-		/* The first entry is ".", so that none that is asked for is at 0. */
-		while (lister->slots[slot & (lister->slot_count - 1)])
-			slot++;
-		lister->slots[slot & (lister->slot_count - 1)] = (uint32_t)at;
-	}
+	for (size_t at = 0; at < listing->size; at += list_entry(listing, at)->d_reclen)
+		if (!dirent_is_dot(list_entry(listing, at)->d_name))
+			lister->names[count++] = (uint32_t)at;
+	qsort_r(lister->names, count, sizeof(*lister->names), list_compare, listing);
 	return 0;
 }
 
@@ -278,7 +276,7 @@ int layer_list(struct fs_server *server, const struct inode *directory, size_t r
 		error = lister_index(&lister);
 	if (!error)
 		error = lister_add_lower(&lister, lower);
-	free(lister.slots);
+	free(lister.names);
 	if (upper)
 		closedir(upper);
 	if (lower)
