@@ -257,12 +257,15 @@ static inline const char *review_hidden_by(const void *context, const char *path
 	return NULL;
 }
 
-static inline const char *review_protected_by(const void *context, const char *path, bool replaces)
+static inline enum review_problem review_protects(void *context, const struct review_share *share,
+						  const struct review_change *change,
+						  const char **rule)
 {
 	(void)context;
-	(void)path;
-	(void)replaces;
-	return NULL;
+	(void)share;
+	(void)change;
+	(void)rule;
+	return REVIEW_GOOD;
 }
 
 static inline void review_told(void *context, const struct review_change *change)
@@ -275,7 +278,7 @@ static inline void review_told(void *context, const struct review_change *change
  * none of them can be a conflict. */
 static inline void review_expect_no_conflict(const struct review *review, bool apply)
 {
-	const struct review_policy policy = {NULL, review_hidden_by, review_protected_by};
+	const struct review_policy policy = {NULL, review_hidden_by, review_protects};
 	struct review_share share = {
 		.host_path = (char *)"host",
 		.host_fd = review->lower_fd,

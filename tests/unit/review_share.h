@@ -24,17 +24,19 @@ static inline const char *share_hidden_by(const void *context, const char *path)
 	return share_rule(path, "secret");
 }
 
-static inline const char *share_protected_by(const void *context, const char *path,
-					     bool replaces_file)
+static inline enum review_problem share_protects(void *context, const struct review_share *share,
+						 const struct review_change *change,
+						 const char **rule)
 {
 	(void)context;
-	(void)replaces_file;
-	return share_rule(path, "guarded");
+	(void)share;
+	*rule = share_rule(change->path, "guarded");
+	return *rule ? REVIEW_PROTECTED : REVIEW_GOOD;
 }
 
 static const struct review_policy share_policy = {
 	.hidden_by = share_hidden_by,
-	.protected_by = share_protected_by,
+	.protects = share_protects,
 };
 
 static inline void share_open(struct review_share *share, const struct review_fixture *fixture)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The review commands as a user meets them. */
 #include "tests/unit/review_command.h"
+#include "vmm/base/bytes.h"
 
 #include <cjson/cJSON.h>
 
@@ -114,6 +115,95 @@ static void test_protected_names_need_unprotect(void **state)
 	command_run(&result, "apply", "--unprotect", ".git/hooks", NULL);
 	command_expect(&result, 0, "created  .git/hooks/pre-commit\n", NULL);
 	fixture_expect_content(fixture->host, ".git/hooks/pre-commit", "#!/bin/sh\n");
+}
+
+static void write_repository(const char *prefix, int tree)
+{
+	static const char *const directories[] = {"", "/objects", "/refs", "/hooks"};
+	char name[128];
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(directories); i++) {
+		snprintf(name, sizeof(name), "%s%s", prefix, directories[i]);
+		assert_int_equal(mkdirat(tree, name, 0755), 0);
+	}
+	snprintf(name, sizeof(name), "%s/HEAD", prefix);
+	fixture_write(tree, name, "ref: refs/heads/main\n", 0644);
+}
+
+/* What git on the host would obey, under whatever name. */
+static void test_repositories_need_unprotect(void **state)
+{
+	static const char *const refused[] = {
+		"plain/HEAD",
+		"node_modules/p/.git/config",
+		"node_modules/p/.git/hooks/pre-commit",
+		".bare/hooks/pre-commit",
+		".bare/config",
+	};
+	struct review_fixture *fixture = *state;
+
+	fixture_shell(fixture, "mkdir -p host/node_modules");
+	write_repository(".bare", fixture->host);
+	fixture_copy_directory(fixture, ".bare");
+	fixture_copy_directory(fixture, ".bare/hooks");
+	fixture_copy_directory(fixture, "node_modules");
+	fixture_write(fixture->upper, ".bare/hooks/pre-commit", "#!/bin/sh\n", 0755);
+	fixture_write(fixture->upper, ".bare/config", "[core]\n\tbare = true\n", 0644);
+	fixture_write(fixture->upper, ".bare/description", "text\n", 0644);
+	write_repository("plain", fixture->upper);
+	assert_int_equal(mkdirat(fixture->upper, "node_modules/p", 0755), 0);
+	write_repository("node_modules/p/.git", fixture->upper);
+	fixture_write(fixture->upper, "node_modules/p/.git/config", "[alias]\n\tst = !evil\n",
+		      0644);
+	fixture_write(fixture->upper, "node_modules/p/.git/hooks/pre-commit", "#!/bin/sh\n", 0755);
+	assert_int_equal(mkdirat(fixture->upper, "node_modules/q", 0755), 0);
+	write_repository("node_modules/q/.git", fixture->upper);
+	fixture_write(fixture->upper, "node_modules/q/.git/config", "[core]\n\tbare = false\n",
+		      0644);
+	fixture_write(fixture->upper, "node_modules/q/.git/hooks/x.sample", "#!/bin/sh\n", 0755);
+	fixture_end_run(fixture);
+	command_run(&result, "apply", NULL);
+	assert_int_equal(result.status, EXIT_APPLY_REFUSED);
+	for (unsigned int i = 0; i < ARRAY_SIZE(refused); i++) {
+		char part[128];
+
+		snprintf(part, sizeof(part), "--unprotect '%s' applies it", refused[i]);
+		if (!strstr(result.errors, part))
+			fail_msg("not refused: %s in %s", refused[i], result.errors);
+	}
+	assert_null(strstr(result.errors, "node_modules/q"));
+	assert_null(strstr(result.errors, ".bare/description"));
+	command_run(&result, "apply", "node_modules/q", ".bare/description", NULL);
+	assert_int_equal(result.status, 0);
+	fixture_expect_content(fixture->host, "node_modules/q/.git/config",
+			       "[core]\n\tbare = false\n");
+	command_run(&result, "apply", "--unprotect", "node_modules/p/.git", "node_modules/p", NULL);
+	assert_int_equal(result.status, 0);
+}
+
+/* Symbolic links where a rule goes on, and what is at the end of those that are there. */
+static void test_links_need_unprotect(void **state)
+{
+	struct review_fixture *fixture = *state;
+
+	fixture_shell(fixture, "mkdir -p host/conf && ln -s conf/envrc host/.autoenv.zsh");
+	fixture_copy_directory(fixture, "conf");
+	fixture_write(fixture->upper, "conf/envrc", "evil\n", 0644);
+	fixture_write(fixture->upper, "conf/other", "good\n", 0644);
+	assert_int_equal(symlinkat("conf", fixture->upper, "x.git"), 0);
+	assert_int_equal(symlinkat("conf", fixture->upper, "link"), 0);
+	fixture_end_run(fixture);
+	command_run(&result, "apply", NULL);
+	assert_int_equal(result.status, EXIT_APPLY_REFUSED);
+	assert_non_null(strstr(result.errors, "'conf/envrc' is protected by the rule "
+					      "'.autoenv.zsh'"));
+	assert_non_null(strstr(result.errors, "'x.git' is protected by the rule"));
+	assert_null(strstr(result.errors, "'link'"));
+	command_run(&result, "apply", "link", "conf/other", NULL);
+	assert_int_equal(result.status, 0);
+	command_run(&result, "apply", "--unprotect", "conf/envrc", "--unprotect", "x.git", NULL);
+	assert_int_equal(result.status, 0);
+	fixture_expect_content(fixture->host, "conf/envrc", "evil\n");
 }
 
 static void test_hidden_names_are_never_applied(void **state)
@@ -402,6 +492,8 @@ int main(void)
 		TEST(test_nothing_was_ever_run),
 		TEST(test_conflicts_are_named_and_nothing_applied),
 		TEST(test_protected_names_need_unprotect),
+		TEST(test_repositories_need_unprotect),
+		TEST(test_links_need_unprotect),
 		TEST(test_hidden_names_are_never_applied),
 		TEST(test_active_run_is_not_applied),
 		TEST(test_discard),

@@ -92,7 +92,10 @@ static void print_problem(const struct review_change *change)
 {
 	if (change->problem == REVIEW_PROTECTED)
 		log_warning("'%s' is protected by the rule '%s'; --unprotect '%s' applies it",
-			    change->path, change->rule, change->rule);
+			    change->path, change->rule, change->path);
+	else if (change->problem == REVIEW_REPOSITORY)
+		log_warning("'%s' %s; --unprotect '%s' applies it", change->path,
+			    review_problem_text(change->problem), change->path);
 	else if (change->problem == REVIEW_HIDDEN)
 		log_warning("'%s' %s (rule '%s')", change->path,
 			    review_problem_text(change->problem), change->rule);

@@ -8,22 +8,11 @@
 
 static const char *hidden_by(const void *context, const char *path)
 {
-	const struct policy *rules = context;
+	const struct policy *rules = ((const struct run_policy *)context)->rules;
 	struct policy_verdict verdict;
 
 	policy_examine_path(rules, path, &verdict);
 	return verdict.hidden ? policy_rule(rules, verdict.rule) : NULL;
-}
-
-static const char *protected_by(const void *context, const char *path, bool replaces_file)
-{
-	const struct policy *rules = context;
-	struct policy_verdict verdict;
-
-	policy_examine_path(rules, path, &verdict);
-	if (verdict.protected || (verdict.protected_if_old && replaces_file))
-		return policy_rule(rules, verdict.rule);
-	return NULL;
 }
 
 static int add_all(struct policy *rules, enum policy_list list, char *const *patterns,
@@ -39,34 +28,66 @@ static int add_all(struct policy *rules, enum policy_list list, char *const *pat
 	return 0;
 }
 
-int run_policy_create(struct run_policy *policy, const struct review_record *record,
+/* The built-in rules, those on record and those of now. 0 or -errno with the sentence printed. */
+static int make_rules(struct policy **rules, const struct review_record *record,
 		      char *const *unprotect)
 {
 	int error;
 
-	policy->rules = policy_create();
-	policy->policy = (struct review_policy){
-		.context = policy->rules,
-		.hidden_by = hidden_by,
-		.protected_by = protected_by,
-	};
-	if (!policy->rules)
-		return log_errno(-ENOMEM, "cannot make the rules for names");
-	error = policy_add_defaults(policy->rules);
+	*rules = policy_create();
+	error = *rules ? policy_add_defaults(*rules) : -ENOMEM;
 	if (error)
 		return log_errno(error, "cannot make the rules for names");
-	error = add_all(policy->rules, POLICY_HIDE, record->hide.texts, "--hide");
+	error = add_all(*rules, POLICY_HIDE, record->hide.texts, "--hide");
 	if (!error)
-		error = add_all(policy->rules, POLICY_SHOW, record->show.texts, "--show");
+		error = add_all(*rules, POLICY_SHOW, record->show.texts, "--show");
 	if (!error)
-		error = add_all(policy->rules, POLICY_PROTECT, record->protect.texts, "--protect");
+		error = add_all(*rules, POLICY_PROTECT, record->protect.texts, "--protect");
 	if (!error)
-		error = add_all(policy->rules, POLICY_UNPROTECT, unprotect, "--unprotect");
+		error = add_all(*rules, POLICY_UNPROTECT, unprotect, "--unprotect");
 	return error;
+}
+
+/* The rules of a share, made when they are asked for first. */
+static const struct share_rules *find_rules(struct run_policy *policy,
+					    const struct review_share *share)
+{
+	struct share_rules *rules;
+
+	for (unsigned int i = 0; i < policy->share_count; i++)
+		if (policy->shares[i].share == share)
+			return &policy->shares[i];
+	rules = &policy->shares[policy->share_count++];
+	rules->share = share;
+	rules->failed = make_rules(&rules->rules, policy->record, policy->unprotect) ||
+			scan_run(&rules->scanned, share->host_fd, rules->rules);
+	return rules;
+}
+
+static enum review_problem protects(void *context, const struct review_share *share,
+				    const struct review_change *change, const char **rule)
+{
+	return share_rules_judge(find_rules(context, share), change, rule);
+}
+
+int run_policy_create(struct run_policy *policy, const struct review_record *record,
+		      char *const *unprotect)
+{
+	*policy = (struct run_policy){
+		.policy = {.context = policy, .hidden_by = hidden_by, .protects = protects},
+		.record = record,
+		.unprotect = unprotect,
+	};
+	return make_rules(&policy->rules, record, unprotect);
 }
 
 void run_policy_destroy(struct run_policy *policy)
 {
+	for (unsigned int i = 0; i < policy->share_count; i++) {
+		policy_destroy(policy->shares[i].rules);
+		scan_result_destroy(&policy->shares[i].scanned);
+	}
+	policy->share_count = 0;
 	policy_destroy(policy->rules);
 	policy->rules = NULL;
 }

@@ -68,6 +68,45 @@ enum git_place git_place_of(enum git_directory parent, const char *directory_nam
 	return strcasecmp(name, "hooks") == 0 ? GIT_PLACE_HOOKS : GIT_PLACE_NONE;
 }
 
+/* Where the last name of the first @length bytes of a path begins. */
+static size_t last_name(const char *path, size_t length)
+{
+	while (length > 0 && path[length - 1] != '/')
+		length--;
+	return length;
+}
+
+enum git_directory git_directory_at(const char *path, size_t length)
+{
+	enum git_directory found = GIT_DIRECTORY_OPEN;
+	struct git_walk walk = {0};
+	char name[256];
+
+	while (found == GIT_DIRECTORY_OPEN && length > 0) {
+		size_t start = last_name(path, length);
+
+		if (length - start >= sizeof(name))
+			return GIT_DIRECTORY_UNKNOWN;
+		memcpy(name, path + start, length - start);
+		name[length - start] = '\0';
+		found = git_walk_up(&walk, name);
+		length = start ? start - 1 : 0;
+	}
+	return found == GIT_DIRECTORY_OPEN ? GIT_DIRECTORY_OUTSIDE : found;
+}
+
+enum git_place git_place_at(const char *path)
+{
+	size_t start = last_name(path, strlen(path)), length = start ? start - 1 : 0;
+	size_t directory = last_name(path, length);
+	char name[256] = "";
+
+	if (length - directory < sizeof(name))
+		memcpy(name, path + directory, length - directory);
+	return git_place_of(git_directory_at(path, directory ? directory - 1 : 0),
+			    length ? name : NULL, git_directory_at(path, length), path + start);
+}
+
 bool git_is_sample(const char *name)
 {
 	size_t length = strlen(name);

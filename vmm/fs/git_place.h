@@ -29,6 +29,9 @@ struct git_walk {
 /* Takes the next name, the directory's own first. At the top of the path: GIT_DIRECTORY_OUTSIDE. */
 enum git_directory git_walk_up(struct git_walk *walk, const char *name);
 
+/* What the directory is that the first @length bytes of @path lead to, from the top. */
+enum git_directory git_directory_at(const char *path, size_t length);
+
 enum git_place {
 	GIT_PLACE_NONE,
 	GIT_PLACE_CONFIG, /* a configuration file */
@@ -42,6 +45,9 @@ bool git_place_may_matter(const char *directory_name, const char *name);
 /* What @name is in @directory, which is in @parent and is called @directory_name. */
 enum git_place git_place_of(enum git_directory parent, const char *directory_name,
 			    enum git_directory directory, const char *name);
+
+/* The same of a whole path. */
+enum git_place git_place_at(const char *path);
 
 /* A hook that git does not run: those that "git init" makes. */
 bool git_is_sample(const char *name);

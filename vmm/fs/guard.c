@@ -17,9 +17,7 @@ void guard_destroy(struct guard *guard)
 {
 	policy_destroy(guard->policy);
 	identity_set_destroy(&guard->made);
-	identity_set_destroy(&guard->scanned.links);
-	identity_set_destroy(&guard->scanned.repositories);
-	identity_set_destroy(&guard->scanned.closed);
+	scan_result_destroy(&guard->scanned);
 	*guard = (struct guard){0};
 }
 

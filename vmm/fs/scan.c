@@ -377,7 +377,7 @@ static void scan_git(struct scan *scan)
 	free(bytes);
 }
 
-static void *scan_run(void *context)
+static void *scan_thread(void *context)
 {
 	struct scan *scan = context;
 
@@ -387,7 +387,7 @@ static void *scan_run(void *context)
 	return NULL;
 }
 
-int scan_start(struct scan **result, int root_fd, struct policy *policy)
+static int scan_create(struct scan **result, int root_fd, struct policy *policy)
 {
 	struct scan *scan = calloc(1, sizeof(*scan));
 	int error;
@@ -401,14 +401,50 @@ int scan_start(struct scan **result, int root_fd, struct policy *policy)
 		free(scan);
 		return error;
 	}
-	error = pthread_create(&scan->thread, NULL, scan_run, scan);
+	*result = scan;
+	return 0;
+}
+
+static void scan_destroy(struct scan *scan)
+{
+	while (scan->depth)
+		scan_pop(scan);
+	for (unsigned int i = 0; i < scan->end_count; i++)
+		free(scan->ends[i]);
+	free(scan->path);
+	fd_close(&scan->root_fd);
+	free(scan);
+}
+
+int scan_start(struct scan **result, int root_fd, struct policy *policy)
+{
+	struct scan *scan;
+	int error = scan_create(&scan, root_fd, policy);
+
+	if (error)
+		return error;
+	error = pthread_create(&scan->thread, NULL, scan_thread, scan);
 	if (error) {
-		fd_close(&scan->root_fd);
-		free(scan);
+		scan_destroy(scan);
 		return -error;
 	}
 	*result = scan;
 	return 0;
+}
+
+int scan_run(struct scan_result *result, int root_fd, struct policy *policy)
+{
+	struct scan *scan;
+	int error = scan_create(&scan, root_fd, policy);
+
+	*result = (struct scan_result){0};
+	if (error)
+		return log_errno(error, "cannot look through the share");
+	scan_all(scan);
+	error = scan->error;
+	*result = scan->result;
+	scan_destroy(scan);
+	return error;
 }
 
 static void scan_report(const struct scan *scan)
@@ -431,17 +467,6 @@ static void scan_report(const struct scan *scan)
 			    scan->closed.count == 1 ? "is" : "are", scan->closed.text);
 }
 
-static void scan_destroy(struct scan *scan)
-{
-	while (scan->depth)
-		scan_pop(scan);
-	for (unsigned int i = 0; i < scan->end_count; i++)
-		free(scan->ends[i]);
-	free(scan->path);
-	fd_close(&scan->root_fd);
-	free(scan);
-}
-
 int scan_finish(struct scan *scan, struct scan_result *result)
 {
 	int error = -pthread_join(scan->thread, NULL);
@@ -452,4 +477,11 @@ int scan_finish(struct scan *scan, struct scan_result *result)
 	*result = scan->result;
 	scan_destroy(scan);
 	return error;
+}
+
+void scan_result_destroy(struct scan_result *result)
+{
+	identity_set_destroy(&result->links);
+	identity_set_destroy(&result->repositories);
+	identity_set_destroy(&result->closed);
 }

@@ -27,4 +27,9 @@ int scan_start(struct scan **scan, int root_fd, struct policy *policy);
  * -errno with the sentence printed: not everything was seen. */
 int scan_finish(struct scan *scan, struct scan_result *result);
 
+/* The same at once, and without a word but for an error. */
+int scan_run(struct scan_result *result, int root_fd, struct policy *policy);
+
+void scan_result_destroy(struct scan_result *result);
+
 #endif

@@ -24,6 +24,7 @@ enum review_problem {
 	/* Refusals. */
 	REVIEW_HIDDEN,
 	REVIEW_PROTECTED,
+	REVIEW_REPOSITORY, /* git on the host would obey it */
 	REVIEW_DEVICE,     /* a device node: no run makes one */
 	REVIEW_MOUNTED,    /* another file system is mounted on it */
 	REVIEW_UNREADABLE, /* its permissions keep the user from reading it */
@@ -48,14 +49,17 @@ struct review_changes {
 	struct review_change *list; /* in the order of tree_compare_paths */
 };
 
+struct review_share;
+
 /* Which names the guest did not see or may not change. The texts are the rules' patterns. */
 struct review_policy {
-	const void *context;
+	void *context;
 	/* NULL: not hidden. */
 	const char *(*hidden_by)(const void *context, const char *path);
-	/* @replaces_file: the host has something there that is no directory. NULL: not protected.
-	 */
-	const char *(*protected_by)(const void *context, const char *path, bool replaces_file);
+	/* Why the user must have said that the change is to be made: REVIEW_GOOD (he need not),
+	 * REVIEW_PROTECTED with *@rule, or REVIEW_REPOSITORY. */
+	enum review_problem (*protects)(void *context, const struct review_share *share,
+					const struct review_change *change, const char **rule);
 };
 
 /* Paths that the user named, relative to the share. None: everything. */

@@ -59,10 +59,7 @@ void review_judge(struct review_change *change, const struct review_share *share
 	change->problem = find_conflict(change, share->base);
 	if (change->problem)
 		return;
-	change->rule = policy->protected_by(policy->context, change->path,
-					    change->host.mode && !S_ISDIR(change->host.mode));
-	if (change->rule)
-		change->problem = REVIEW_PROTECTED;
+	change->problem = policy->protects(policy->context, share, change, &change->rule);
 }
 
 const char *review_problem_text(enum review_problem problem)
@@ -80,6 +77,8 @@ const char *review_problem_text(enum review_problem problem)
 		return "is hidden from guests and is never applied";
 	case REVIEW_PROTECTED:
 		return "is protected";
+	case REVIEW_REPOSITORY:
+		return "is something that git on the host would obey";
 	case REVIEW_DEVICE:
 		return "is a device and is never applied";
 	case REVIEW_MOUNTED:

@@ -178,7 +178,7 @@ static int print_change(struct diff *diff, const struct review_change *change,
 	struct review_change part = *change;
 	int error = 0;
 
-	if (change->problem >= REVIEW_HIDDEN && change->problem != REVIEW_PROTECTED) {
+	if (change->problem == REVIEW_HIDDEN || change->problem >= REVIEW_DEVICE) {
 		output_print(diff->output, "# %s: %s\n", review_problem_text(change->problem),
 			     diff->names.plain);
 		return 0;

@@ -49,8 +49,8 @@ static int stat_fill(struct stat_line *line, const struct review_share *share,
 	line->name = output_quote("", change->path);
 	if (!line->name)
 		return -ENOMEM;
-	if (change->kind == REVIEW_MODE ||
-	    (change->problem >= REVIEW_HIDDEN && change->problem != REVIEW_PROTECTED))
+	if (change->kind == REVIEW_MODE || change->problem == REVIEW_HIDDEN ||
+	    change->problem >= REVIEW_DEVICE)
 		return 0;
 	error = content_open_pair(&pair, share, change);
 	line->binary = pair.before.binary || pair.after.binary;

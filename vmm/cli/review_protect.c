@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What may not be applied without the user's word: as in a share that is written to directly
+ * (vmm/fs/guard.c and guard_repository.c), by the same rules.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/cli/review_policy.h"
+#include "vmm/fs/git_config.h"
+#include "vmm/fs/git_place.h"
+#include "vmm/fs/path.h"
+#include "vmm/review/layout.h"
+#include "vmm/review/upper.h"
+
+/* A path as the rules see it: an old repository of any name is called ".git" in it. */
+struct seen_path {
+	char text[LIMIT_REVIEW_PATH_BYTES + 8];
+	struct policy_verdict verdict; /* on its last name */
+	bool hidden;
+};
+
+static bool is_old_repository(const struct share_rules *rules, const char *path)
+{
+	FD_CLEANUP int fd = -1;
+	struct inode_identity identity;
+	struct statx status;
+
+	if (!rules->scanned.repositories.count)
+		return false;
+	fd = tree_open_directory(rules->share->host_fd, path, O_PATH);
+	if (fd < 0 || path_status(fd, &status))
+		return false;
+	identity = inode_identity_of(&status);
+	return identity_set_has(&rules->scanned.repositories, &identity);
+}
+
+static void see_name(const struct share_rules *rules, const char *path, const char *name,
+		     struct policy_state *state, struct seen_path *seen)
+{
+	bool repository = is_old_repository(rules, path);
+	size_t at = strlen(seen->text);
+
+	policy_examine(rules->rules, state, name, &seen->verdict);
+	seen->hidden |= seen->verdict.hidden;
+	if (repository)
+		policy_enter_repository(rules->rules, &seen->verdict.state);
+	*state = seen->verdict.state;
+	/* ".git" may be longer than the name; what does not fit is nothing that can be applied. */
+	snprintf(seen->text + at, sizeof(seen->text) - at, "%s%s", at ? "/" : "",
+		 repository ? ".git" : name);
+}
+
+static void see_path(const struct share_rules *rules, const char *path, struct seen_path *seen)
+{
+	struct policy_state state = policy_root_state();
+	char name[LIMIT_FS_NAME_BYTES + 1], above[LIMIT_REVIEW_PATH_BYTES];
+
+	seen->text[0] = '\0';
+	seen->hidden = false;
+	seen->verdict = (struct policy_verdict){.state = state};
+	if (is_old_repository(rules, "")) {
+		policy_enter_repository(rules->rules, &state);
+		strcpy(seen->text, ".git");
+	}
+	for (const char *at = path; *at;) {
+		size_t length = strcspn(at, "/");
+
+		snprintf(name, sizeof(name), "%.*s", (int)length, at);
+		at += length;
+		snprintf(above, sizeof(above), "%.*s", (int)(at - path), path);
+		see_name(rules, above, name, &state, seen);
+		at += *at == '/';
+	}
+}
+
+/* Whether there is something on the host or from the guest. */
+static bool is_there(const struct review_share *share, const char *path)
+{
+	struct review_object object;
+
+	if (tree_look_path(share->host_fd, path, &object) || object.mode)
+		return true;
+	if (share->upper_fd < 0)
+		return false;
+	return tree_look_path(share->upper_fd, path, &object) ||
+	       (object.mode && !review_is_whiteout(object.mode, object.rdev));
+}
+
+/* Whether a name completes what git takes for a repository, in a directory that is none by name. */
+static bool makes_repository(const struct share_rules *rules, const char *path,
+			     const struct seen_path *seen)
+{
+	const char *slash = strrchr(path, '/'), *seen_slash = strrchr(seen->text, '/');
+	size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+	unsigned int parts = git_part_of(path + length);
+	char part[LIMIT_REVIEW_PATH_BYTES + 16];
+
+	if (!parts || git_directory_at(seen->text, seen_slash ? (size_t)(seen_slash - seen->text)
+							      : 0) == GIT_DIRECTORY_REPOSITORY)
+		return false;
+	for (unsigned int i = 0; git_part_names[i]; i++) {
+		snprintf(part, sizeof(part), "%.*s%s", (int)length, path, git_part_names[i]);
+		if (is_there(rules->share, part))
+			parts |= git_part_of(git_part_names[i]);
+	}
+	return git_parts_are_repository(parts);
+}
+
+static bool is_harmless_config(const struct share_rules *rules, const struct review_change *change)
+{
+	FD_CLEANUP int fd = upper_open_file(rules->share->upper_fd, change->path);
+	char text[GIT_CONFIG_BYTES], key[GIT_CONFIG_KEY_BYTES];
+	unsigned int depth = 0;
+
+	if (fd < 0 || !S_ISREG(change->wanted.mode) || change->wanted.size > sizeof(text) ||
+	    fd_pread_full(fd, text, change->wanted.size, 0))
+		return false;
+	for (const char *at = change->path; *at; at++)
+		depth += *at == '/';
+	return git_config_is_harmless(text, change->wanted.size, depth, key);
+}
+
+/* Whether git on the host would obey what the change puts there. */
+static bool git_obeys(const struct share_rules *rules, const struct review_change *change,
+		      const struct seen_path *seen)
+{
+	const char *slash = strrchr(change->path, '/');
+
+	switch (git_place_at(seen->text)) {
+	case GIT_PLACE_CONFIG:
+		return !is_harmless_config(rules, change);
+	case GIT_PLACE_HOOK:
+		return !S_ISREG(change->wanted.mode) ||
+		       !git_is_sample(slash ? slash + 1 : change->path);
+	case GIT_PLACE_HOOKS:
+		return !S_ISDIR(change->wanted.mode);
+	case GIT_PLACE_NONE:
+		break;
+	}
+	return makes_repository(rules, change->path, seen);
+}
+
+enum review_problem share_rules_judge(const struct share_rules *rules,
+				      const struct review_change *change, const char **rule)
+{
+	const struct policy_verdict *verdict;
+	struct seen_path seen;
+
+	*rule = "";
+	if (rules->failed)
+		return REVIEW_REPOSITORY;
+	see_path(rules, change->path, &seen);
+	verdict = &seen.verdict;
+	*rule = policy_rule(rules->rules, verdict->rule);
+	if (verdict->state.unprotected_below)
+		return seen.hidden ? REVIEW_PROTECTED : REVIEW_GOOD;
+	if (seen.hidden || verdict->protected ||
+	    (verdict->protected_if_old && change->host.mode && !S_ISDIR(change->host.mode)))
+		return REVIEW_PROTECTED;
+	/* Where a rule goes on below, a symbolic link would lead it elsewhere. */
+	if (S_ISLNK(change->wanted.mode) && policy_state_has_begun(&verdict->state)) {
+		*rule = policy_rule(rules->rules, policy_begun_rule(rules->rules, &verdict->state));
+		return REVIEW_PROTECTED;
+	}
+	if (change->wanted.mode && change->kind != REVIEW_MODE && git_obeys(rules, change, &seen))
+		return REVIEW_REPOSITORY;
+	return REVIEW_GOOD;
+}
