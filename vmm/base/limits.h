@@ -62,6 +62,7 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_POLICY_RULES      512
 #define LIMIT_POLICY_POSITIONS  256 /* names that follow the first in patterns of paths, in all */
 #define LIMIT_POLICY_COMPONENTS 32  /* names in one pattern */
+#define LIMIT_POLICY_STATES     16384U /* that directories have, in all */
 static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 
 /* Where symbolic links lead that are there under hidden or protected names, and names in these */

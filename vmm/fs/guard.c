@@ -72,7 +72,7 @@ static int guard_refuse(struct fs_server *server, const struct inode *directory,
 static void guard_examine(struct fs_server *server, const struct inode *directory, const char *name,
 			  struct policy_verdict *verdict)
 {
-	policy_examine(server->guard.policy, &directory->policy.state, name, verdict);
+	policy_examine(server->guard.policy, directory->policy.state, name, verdict);
 }
 
 bool guard_hides(struct fs_server *server, const struct inode *directory, const char *name)
@@ -115,17 +115,21 @@ static void guard_judge(struct fs_server *server, const struct inode *directory,
 		policy_enter_repository(server->guard.policy, &verdict->state);
 }
 
-void guard_take_scan(struct fs_server *server)
+int guard_enter_root(struct fs_server *server)
 {
 	struct inode *root = inode_find(&server->inodes, FUSE_ROOT_ID);
+	struct policy_state state = policy_root_state();
 
 	if (identity_set_has(&server->guard.scanned.repositories, &root->identity))
-		policy_enter_repository(server->guard.policy, &root->policy.state);
+		policy_enter_repository(server->guard.policy, &state);
+	root->policy.state = policy_keep_state(server->guard.policy, &state);
+	return root->policy.state ? 0 : -ENOMEM;
 }
 
 int guard_enter(struct fs_server *server, const struct inode *directory, const char *name,
 		const struct statx *status, struct inode *inode)
 {
+	const struct policy_state *state = NULL;
 	struct inode_identity identity;
 	struct policy_verdict verdict;
 
@@ -137,8 +141,12 @@ int guard_enter(struct fs_server *server, const struct inode *directory, const c
 		return -ENOENT;
 	if (identity_set_has(&server->guard.scanned.closed, &identity))
 		return -EACCES;
+	if (S_ISDIR(status->stx_mode))
+		state = policy_keep_state(server->guard.policy, &verdict.state);
+	if (S_ISDIR(status->stx_mode) && !state)
+		return -ENFILE;
 	inode->policy = (struct inode_policy){
-		.state = verdict.state,
+		.state = state,
 		.protected = verdict.protected,
 		.checked = !verdict.protected &&
 			   guard_repository_checks(server, directory, name, &verdict.state),

@@ -30,8 +30,9 @@ struct guard {
 void guard_create(struct guard *guard, struct policy *policy);
 void guard_destroy(struct guard *guard);
 
-/* The share has been looked through, as guard.scanned says. */
-void guard_take_scan(struct fs_server *server);
+/* Gives the root its place, also when the share has been looked through as guard.scanned says. 0 or
+ * -ENOMEM. */
+int guard_enter_root(struct fs_server *server);
 
 /* Whether @name of @directory does not exist for the guest, as far as its name says. */
 bool guard_hides(struct fs_server *server, const struct inode *directory, const char *name);

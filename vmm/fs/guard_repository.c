@@ -240,7 +240,7 @@ int guard_repository_move(struct fs_server *server, const struct inode *director
 	struct policy_verdict verdict;
 	enum git_place place;
 
-	policy_examine(server->guard.policy, &new_directory->policy.state, new_name, &verdict);
+	policy_examine(server->guard.policy, new_directory->policy.state, new_name, &verdict);
 	if (verdict.state.unprotected_below)
 		return 0;
 	place = repository_place(server, new_directory, new_name);
@@ -264,7 +264,7 @@ int guard_link(struct fs_server *server, const struct inode *inode, const struct
 	/* What is looked at by its name must have no other. */
 	if (inode->policy.checked)
 		return repository_refuse_config(server, directory, name, "");
-	policy_examine(server->guard.policy, &directory->policy.state, name, &verdict);
+	policy_examine(server->guard.policy, directory->policy.state, name, &verdict);
 	if (verdict.state.unprotected_below ||
 	    repository_place(server, directory, name) == GIT_PLACE_NONE)
 		return 0;

@@ -35,7 +35,7 @@ struct inode_identity {
 
 /* What the share's rules say of the inode, by the name it was looked up with last: guard.c. */
 struct inode_policy {
-	struct policy_state state; /* of a directory */
+	const struct policy_state *state; /* of a directory; the policy's */
 	bool protected;
 	bool checked;  /* each change of its contents is: guard_repository.c */
 	uint16_t rule; /* that protects */

@@ -263,7 +263,7 @@ int layer_copy_tree(struct fs_server *server, struct inode *directory, const cha
 	tree->top_path = top_path;
 	identity = inode_identity_of(&tree->top.status);
 	inode = inode_find_identity(&server->inodes, &identity);
-	policy_examine(server->guard.policy, &directory->policy.state, name, &verdict);
+	policy_examine(server->guard.policy, directory->policy.state, name, &verdict);
 	error = tree_walk(tree, inode ? inode->id : 0, &verdict.state);
 	tree->copy = true;
 	if (!error)

@@ -8,6 +8,7 @@
 
 #include "vmm/fs/policy_path.h"
 #include "vmm/fs/policy_rules.h"
+#include "vmm/fs/policy_state.h"
 
 #define FOLDED_BYTES (LIMIT_FS_NAME_BYTES + 1)
 
@@ -35,6 +36,7 @@ struct policy {
 	unsigned int bit_count;
 	struct rule rules[LIMIT_POLICY_RULES];
 	struct policy_paths paths;
+	struct policy_states states;
 };
 
 /* A name in lower case. */
@@ -243,6 +245,12 @@ void policy_examine_path(const struct policy *policy, const char *path,
 	verdict->hidden = hidden;
 }
 
+const struct policy_state *policy_keep_state(struct policy *policy,
+					     const struct policy_state *state)
+{
+	return policy_states_keep(&policy->states, state);
+}
+
 void policy_enter_repository(const struct policy *policy, struct policy_state *state)
 {
 	const struct policy_state anywhere = {0};
@@ -278,6 +286,7 @@ void policy_destroy(struct policy *policy)
 	for (unsigned int i = 0; i < policy->rule_count; i++)
 		rule_destroy(&policy->rules[i]);
 	policy_paths_destroy(&policy->paths);
+	policy_states_destroy(&policy->states);
 	free(policy);
 }
 

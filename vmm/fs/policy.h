@@ -90,6 +90,11 @@ const char *policy_rule(const struct policy *policy, uint16_t rule);
 /* The state of the share's root. */
 struct policy_state policy_root_state(void);
 
+/* The policy's own copy of a state, the same for equal states: most directories have one of a few.
+ * NULL: no memory, or too many (LIMIT_POLICY_STATES). */
+const struct policy_state *policy_keep_state(struct policy *policy,
+					     const struct policy_state *state);
+
 /* Makes the rules for "*.git" hold in a directory of @state, whatever its name is. */
 void policy_enter_repository(const struct policy *policy, struct policy_state *state);
 

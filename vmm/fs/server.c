@@ -68,8 +68,7 @@ static int server_add_root(struct fs_server *server, int root_fd, const struct s
 	server->inodes.removing = server_forget_inode;
 	server->inodes.lower_changes = server_change_lower;
 	server->inodes.context = server;
-	inode_find(&server->inodes, FUSE_ROOT_ID)->policy.state = policy_root_state();
-	return 0;
+	return guard_enter_root(server);
 }
 
 /* The root of a share under review is in both layers. @lower_fd is taken over. */
@@ -180,9 +179,8 @@ int fs_server_finish_scan(struct fs_server *server)
 	server->scan = NULL;
 	if (!scan)
 		return server->scan_failed ? -ENFILE : 0;
-	if (scan_finish(scan, &server->guard.scanned))
+	if (scan_finish(scan, &server->guard.scanned) || guard_enter_root(server))
 		server->scan_failed = true;
-	guard_take_scan(server);
 	return server->scan_failed ? -ENFILE : 0;
 }
 
