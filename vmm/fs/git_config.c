@@ -2,7 +2,6 @@
 #include "vmm/fs/git_config.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -161,8 +160,8 @@ static bool read_section(struct config_reader *reader, const char *line, size_t 
 	}
 	if (at >= length || line[at] != ']' || skip_space(line, at + 1, length) != length)
 		return false;
-	snprintf(reader->section, sizeof(reader->section), "%.*s%s", (int)name, line + 1,
-		 quoted ? ".*" : "");
+	memcpy(reader->section, line + 1, name);
+	strcpy(reader->section + name, quoted ? ".*" : "");
 	return true;
 }
 
@@ -214,8 +213,14 @@ static bool is_harmless_value(const struct config_reader *reader, const char *va
 static bool read_entry(struct config_reader *reader, const char *line, size_t length)
 {
 	size_t end = skip_word(line, 0, length), at = skip_space(line, end, length);
+	size_t section = strlen(reader->section);
 
-	snprintf(reader->key, GIT_CONFIG_KEY_BYTES, "%s.%.*s", reader->section, (int)end, line);
+	if (section + end + 2 > GIT_CONFIG_KEY_BYTES)
+		return false;
+	memcpy(reader->key, reader->section, section);
+	reader->key[section] = '.';
+	memcpy(reader->key + section + 1, line, end);
+	reader->key[section + 1 + end] = '\0';
 	if (end == 0 || !isalpha((unsigned char)line[0]) || !is_harmless_key(reader->key))
 		return false;
 	if (at == length)
