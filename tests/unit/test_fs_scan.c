@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is in a share before the guest comes, and is not told by names alone. */
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "tests/unit/cli_capture.h"
 #include "tests/unit/fs_harness.h"
@@ -298,6 +302,107 @@ static void test_closed(void **state)
 	}
 }
 
+/* A process that was killed has left files in the making; another one is at work. */
+static void test_left_behind(void **state)
+{
+	static const char left[] = ".mvagent-0123456789abcdef",
+			  live[] = ".mvagent-fedcba9876543210";
+	struct harness *h = *state;
+	char path[512], other[512];
+	struct capture report;
+	int fd;
+
+	DIRECTORIES(h, "d");
+	harness_host_write(h, "d/.mvagent-0123456789abcdef", "a copy");
+	harness_host_write(h, "../outside/original", "original");
+	harness_path(h, "../outside/original", path);
+	harness_path(h, ".mvagent-apply-0123456789abcdef", other);
+	assert_int_equal(link(path, other), 0);
+	harness_host_write(h, live, "at work");
+	harness_host_write(h, ".mvagent-0123", "the user's");
+	harness_path(h, live, path);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	serve(h, &report);
+	capture_expect_sentence(&report, "left behind when it was killed: ");
+	assert_false(harness_host_exists(h, "d/.mvagent-0123456789abcdef"));
+	assert_false(harness_host_exists(h, ".mvagent-apply-0123456789abcdef"));
+	assert_true(harness_host_exists(h, "../outside/original"));
+	assert_true(harness_host_exists(h, live));
+	/* The guest neither sees nor makes such names. */
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, live, NULL), -ENOENT);
+	assert_int_equal(call_remove(h, FUSE_UNLINK, FUSE_ROOT_ID, live), -ENOENT);
+	assert_int_equal(call_create(h, FUSE_ROOT_ID, left, O_RDWR, 0644, NULL, NULL), -EACCES);
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, ".mvagent-0123", NULL), 0);
+	close(fd);
+}
+
+/* Killed at any moment of giving names copies of their own: each name has what it had or what was
+ * written, the files outside are as they were, and the next start leaves nothing else. */
+static void break_links(struct harness *h)
+{
+	struct fs_config config = {0};
+
+	harness_serve(h, &config);
+	for (int i = 0; i < 40; i++) {
+		struct fuse_open_out out;
+		uint32_t written;
+		char name[16];
+
+		snprintf(name, sizeof(name), "f%d", i);
+		if (call_open(h, FUSE_OPEN, node(h, FUSE_ROOT_ID, name), O_WRONLY, &out) == 0)
+			call_write(h, out.fh, 0, "NEW", 3, 0, 0, &written);
+	}
+}
+
+static void test_killed_at_any_moment(void **state)
+{
+	struct harness *h = *state;
+	struct capture report;
+	char path[512], other[512], name[64], text[64];
+
+	for (int i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "../outside/f%d", i);
+		harness_host_write(h, name, "old");
+	}
+	for (int round = 0; round < 40; round++) {
+		const struct timespec pause = {.tv_nsec = 100000 * round};
+		pid_t child;
+
+		for (int i = 0; i < 40; i++) {
+			snprintf(name, sizeof(name), "../outside/f%d", i);
+			harness_path(h, name, path);
+			harness_path(h, name + strlen("../outside/"), other);
+			unlink(other);
+			assert_int_equal(link(path, other), 0);
+		}
+		fflush(NULL);
+		child = fork();
+		assert_true(child >= 0);
+		if (child == 0) {
+			break_links(h);
+			_exit(0);
+		}
+		nanosleep(&pause, NULL);
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		serve(h, &report);
+		fs_server_destroy(h->server);
+		h->server = NULL;
+		snprintf(path, sizeof(path), "test $(ls -A '%s' | wc -l) = 40", h->directory);
+		assert_int_equal(system(path), 0);
+		for (int i = 0; i < 40; i++) {
+			snprintf(name, sizeof(name), "f%d", i);
+			harness_host_read(h, name, text, sizeof(text));
+			assert_true(strcmp(text, "old") == 0 || strcmp(text, "NEW") == 0);
+			snprintf(name, sizeof(name), "../outside/f%d", i);
+			harness_host_read(h, name, text, sizeof(text));
+			assert_string_equal(text, "old");
+		}
+	}
+	serve(h, &report);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +411,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_where_links_lead, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_far_down, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left_behind, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed_at_any_moment, setup, teardown),
 		cmocka_unit_test_teardown(test_closed, teardown),
 	};
 

@@ -48,9 +48,7 @@ static int make_rules(struct policy **rules, const struct review_record *record,
 	return error;
 }
 
-/* The rules of a share, made when they are asked for first. */
-static const struct share_rules *find_rules(struct run_policy *policy,
-					    const struct review_share *share)
+const struct share_rules *run_policy_of(struct run_policy *policy, const struct review_share *share)
 {
 	struct share_rules *rules;
 
@@ -60,14 +58,14 @@ static const struct share_rules *find_rules(struct run_policy *policy,
 	rules = &policy->shares[policy->share_count++];
 	rules->share = share;
 	rules->failed = make_rules(&rules->rules, policy->record, policy->unprotect) ||
-			scan_run(&rules->scanned, share->host_fd, rules->rules);
+			scan_run(&rules->scanned, share->host_fd, rules->rules, policy->clean);
 	return rules;
 }
 
 static enum review_problem protects(void *context, const struct review_share *share,
 				    const struct review_change *change, const char **rule)
 {
-	return share_rules_judge(find_rules(context, share), change, rule);
+	return share_rules_judge(run_policy_of(context, share), change, rule);
 }
 
 int run_policy_create(struct run_policy *policy, const struct review_record *record,

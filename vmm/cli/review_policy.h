@@ -22,6 +22,7 @@ struct run_policy {
 	struct review_policy policy;
 	const struct review_record *record;
 	char *const *unprotect;
+	bool clean; /* remove what an `apply` that was killed left behind */
 	struct share_rules shares[LIMIT_SHARES];
 	unsigned int share_count;
 };
@@ -32,6 +33,10 @@ struct run_policy {
 int run_policy_create(struct run_policy *policy, const struct review_record *record,
 		      char *const *unprotect);
 void run_policy_destroy(struct run_policy *policy);
+
+/* The rules of a share, for which its directory is looked through when they are asked for first. */
+const struct share_rules *run_policy_of(struct run_policy *policy,
+					const struct review_share *share);
 
 /* --- review_protect.c --- */
 

@@ -21,9 +21,12 @@ static int open_run(struct review_selection *selection, const struct review_opti
 	if (error || run->state == REVIEW_APPLIED || run->state == REVIEW_DISCARDED)
 		return error;
 	error = run_policy_create(&selection->policy, &run->record, options->unprotect);
+	selection->policy.clean = options->verb == REVIEW_APPLY;
 	/* Whoever throws changes away need not have the directory any more. */
 	if (!error && (options->verb != REVIEW_DISCARD || !options->run))
 		error = review_run_open_shares(run, &selection->policy.policy, options->moved);
+	for (unsigned int i = 0; !error && selection->policy.clean && i < run->share_count; i++)
+		run_policy_of(&selection->policy, &run->shares[i]);
 	return error;
 }
 

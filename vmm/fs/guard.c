@@ -7,6 +7,7 @@
 #include "vmm/base/log.h"
 #include "vmm/fs/guard_internal.h"
 #include "vmm/fs/operation.h"
+#include "vmm/review/layout.h"
 
 void guard_create(struct guard *guard, struct policy *policy)
 {
@@ -80,7 +81,7 @@ bool guard_hides(struct fs_server *server, const struct inode *directory, const 
 	struct policy_verdict verdict;
 
 	guard_examine(server, directory, name, &verdict);
-	return verdict.hidden;
+	return verdict.hidden || review_is_temporary(name);
 }
 
 static bool guard_was_made(const struct guard *guard, const struct statx *status)
@@ -168,6 +169,8 @@ int guard_make(struct fs_server *server, const struct inode *directory, int dire
 {
 	struct policy_verdict verdict;
 
+	if (review_is_temporary(name))
+		return -EACCES;
 	guard_examine(server, directory, name, &verdict);
 	if (verdict.hidden)
 		return guard_refuse(server, directory, name, verdict.rule, true);
@@ -216,7 +219,7 @@ static int guard_take_away(struct fs_server *server, const struct inode *directo
 	struct statx status;
 
 	guard_examine(server, directory, name, &verdict);
-	if (verdict.hidden)
+	if (verdict.hidden || review_is_temporary(name))
 		return -ENOENT;
 	if (server->guard.hide_only)
 		return 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -30,6 +31,9 @@ struct new_file replace_make_file(int directory_fd)
 		file.fd = path_create_name(directory_fd, file.name, O_RDWR, 0600);
 		file.named = file.fd >= 0;
 	}
+	/* As long as it is locked, nobody who finds the name takes it for a dead process's. */
+	if (file.fd >= 0)
+		flock(file.fd, LOCK_EX | LOCK_NB);
 	return file;
 }
 

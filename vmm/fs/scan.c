@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vmm/base/fd.h"
@@ -18,11 +19,13 @@
 #include "vmm/fs/git_place.h"
 #include "vmm/fs/path.h"
 #include "vmm/fs/scan_internal.h"
+#include "vmm/review/layout.h"
 
-#define SCAN_NAMED       4U /* how many are named in a message */
-#define SCAN_INDEX_BYTES (1UL << 30)
-#define SCAN_OPEN        16U /* directories that are open at once */
-#define SCAN_NAMES_BYTES 4096U
+#define SCAN_NAMED        4U /* how many are named in a message */
+#define SCAN_INDEX_BYTES  (1UL << 30)
+#define SCAN_OPEN         16U /* directories that are open at once */
+#define SCAN_NAMES_BYTES  4096U
+#define SCAN_LEFT_SECONDS 10
 
 void scan_list_add(struct scan_list *list, const char *path)
 {
@@ -129,6 +132,33 @@ static bool scan_add_name(struct scan_level *level, const char *name)
 	return true;
 }
 
+/* Whether nobody is making that file any more. Of what cannot be locked, the age has to tell. */
+static bool scan_is_left(int directory_fd, const char *name, const struct statx *status)
+{
+	FD_CLEANUP int fd = -1;
+	struct timespec now;
+
+	if (S_ISREG(status->stx_mode)) {
+		fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	}
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec - status->stx_ctime.tv_sec > SCAN_LEFT_SECONDS;
+}
+
+/* Removes what was in the making when its maker was killed: a copy, or what a copy has replaced. */
+static void scan_clean(struct scan *scan, int directory_fd, const char *name)
+{
+	struct statx status;
+
+	if (path_look(directory_fd, name, &status) || status.stx_uid != geteuid() ||
+	    !scan_is_left(directory_fd, name, &status))
+		return;
+	if (unlinkat(directory_fd, name, S_ISDIR(status.stx_mode) ? AT_REMOVEDIR : 0) == 0 &&
+	    scan_set_path(scan, scan_top(scan), name))
+		scan_list_add(&scan->removed, scan->path);
+}
+
 static void scan_entry(struct scan *scan, struct scan_level *level, const char *name,
 		       unsigned char type)
 {
@@ -136,6 +166,11 @@ static void scan_entry(struct scan *scan, struct scan_level *level, const char *
 	struct statx status;
 	bool hidden;
 
+	if (review_is_temporary(name)) {
+		if (scan->clean)
+			scan_clean(scan, level->fd, name);
+		return;
+	}
 	policy_examine(scan->policy, &level->state, name, &verdict);
 	hidden = level->hidden || verdict.hidden;
 	if (type == DT_UNKNOWN && path_look(level->fd, name, &status) == 0)
@@ -387,7 +422,7 @@ static void *scan_thread(void *context)
 	return NULL;
 }
 
-static int scan_create(struct scan **result, int root_fd, struct policy *policy)
+static int scan_create(struct scan **result, int root_fd, struct policy *policy, bool clean)
 {
 	struct scan *scan = calloc(1, sizeof(*scan));
 	int error;
@@ -395,6 +430,7 @@ static int scan_create(struct scan **result, int root_fd, struct policy *policy)
 	if (!scan)
 		return -ENOMEM;
 	scan->policy = policy;
+	scan->clean = clean;
 	scan->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
 	if (scan->root_fd < 0) {
 		error = -errno;
@@ -416,10 +452,10 @@ static void scan_destroy(struct scan *scan)
 	free(scan);
 }
 
-int scan_start(struct scan **result, int root_fd, struct policy *policy)
+int scan_start(struct scan **result, int root_fd, struct policy *policy, bool clean)
 {
 	struct scan *scan;
-	int error = scan_create(&scan, root_fd, policy);
+	int error = scan_create(&scan, root_fd, policy, clean);
 
 	if (error)
 		return error;
@@ -432,10 +468,10 @@ int scan_start(struct scan **result, int root_fd, struct policy *policy)
 	return 0;
 }
 
-int scan_run(struct scan_result *result, int root_fd, struct policy *policy)
+int scan_run(struct scan_result *result, int root_fd, struct policy *policy, bool clean)
 {
 	struct scan *scan;
-	int error = scan_create(&scan, root_fd, policy);
+	int error = scan_create(&scan, root_fd, policy, clean);
 
 	*result = (struct scan_result){0};
 	if (error)
@@ -457,6 +493,10 @@ static void scan_report(const struct scan *scan)
 		log_warning("git tracks what is hidden and will show it as deleted in the guest: "
 			    "%s (--show PATTERN lets the guest see it)",
 			    scan->tracked.text);
+	if (scan->removed.count)
+		log_warning("removed from the share what an earlier process left behind when it "
+			    "was killed: %s",
+			    scan->removed.text);
 	if (scan->led.count)
 		log_warning("symbolic links under hidden or protected names lead to what is hidden "
 			    "or protected for that: %s",

@@ -20,15 +20,16 @@ struct scan_result {
 };
 
 /* Starts, on a thread of its own. @root_fd stays the caller's. @policy, to which the ends of
- * symbolic links are added, must not be used before the end. 0 or -errno. */
-int scan_start(struct scan **scan, int root_fd, struct policy *policy);
+ * symbolic links are added, must not be used before the end. @clean: remove files that are in the
+ * making (review_is_temporary) and nobody's. 0 or -errno. */
+int scan_start(struct scan **scan, int root_fd, struct policy *policy, bool clean);
 
 /* Waits for the end, says what was found, and frees the scan. *@result is the caller's. 0, or
  * -errno with the sentence printed: not everything was seen. */
 int scan_finish(struct scan *scan, struct scan_result *result);
 
 /* The same at once, and without a word but for an error. */
-int scan_run(struct scan_result *result, int root_fd, struct policy *policy);
+int scan_run(struct scan_result *result, int root_fd, struct policy *policy, bool clean);
 
 void scan_result_destroy(struct scan_result *result);
 

@@ -32,11 +32,13 @@ struct scan {
 	pthread_t thread;
 	int root_fd;
 	struct policy *policy;
+	bool clean;
 	int error; /* the sentence is printed */
 	struct scan_list hidden;
 	struct scan_list tracked; /* hidden and in git's index */
 	struct scan_list closed;
 	struct scan_list led; /* where symbolic links lead */
+	struct scan_list removed;
 	struct scan_result result;
 	/* Ends of symbolic links, each of which is looked through once more as what it is now. */
 	char *ends[LIMIT_POLICY_PATHS];

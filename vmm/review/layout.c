@@ -25,6 +25,18 @@ bool review_is_whiteout(mode_t mode, dev_t device)
 	return S_ISCHR(mode) && device == makedev(0, 0);
 }
 
+bool review_is_temporary(const char *name)
+{
+	static const char prefix[] = ".mvagent-", apply[] = "apply-";
+
+	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+		return false;
+	name += sizeof(prefix) - 1;
+	if (strncmp(name, apply, sizeof(apply) - 1) == 0)
+		name += sizeof(apply) - 1;
+	return strspn(name, "0123456789abcdef") == 16 && name[16] == '\0';
+}
+
 bool review_is_run_name(const char *text)
 {
 	static const char form[] = "dddddddd-dddddd-xxxx";

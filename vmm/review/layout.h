@@ -70,6 +70,11 @@ struct review_base {
 /* Whether such a file in upper/ is a whiteout; @device is its st_rdev. */
 bool review_is_whiteout(mode_t mode, dev_t device);
 
+/* Whether a name is one of ours for the moment before an object gets its own: ".mvagent-" or
+ * ".mvagent-apply-" and 16 hex digits. Of a process that was killed it stays behind; guests neither
+ * see nor make such names. */
+bool review_is_temporary(const char *name);
+
 /* Whether @text has the form of a RUN. */
 bool review_is_run_name(const char *text);
 

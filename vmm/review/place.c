@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -112,6 +113,9 @@ static int create_file(int directory_fd, const char *temporary, bool *named)
 	if (fd < 0)
 		fd = openat(directory_fd, temporary,
 			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* As long as it is locked, nobody who finds the name takes it for a dead process's. */
+	if (fd >= 0)
+		flock(fd, LOCK_EX | LOCK_NB);
 	return fd < 0 ? -errno : fd;
 }
 

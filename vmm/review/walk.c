@@ -179,7 +179,7 @@ static int walk_upper_entry(struct walk *walk, int upper_fd, int host_fd, const 
 	struct review_change change = {.path = walk->path};
 	int error;
 
-	if (!walk_wants(walk, walk->path))
+	if (!walk_wants(walk, walk->path) || review_is_temporary(name))
 		return 0;
 	error = tree_look(upper_fd, name, &change.wanted);
 	if (!error && !change.wanted.mode)
