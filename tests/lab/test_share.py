@@ -114,7 +114,7 @@ def load_module(name):
     subprocess.run(["modprobe", name], capture_output=True, check=False)
 
 
-def with_loop_file_system(kind, make):
+def with_loop_file_system(kind, make, work=None):
     load_module("loop")
     load_module(kind)
     if os.getuid() != 0 or not SCRATCH:
@@ -130,13 +130,37 @@ def with_loop_file_system(kind, make):
                 raise Skip(f"{kind}: {done.stderr.decode().strip()[-200:]}")
         try:
             (mount / "w").mkdir()
-            real_work(mount / "w")
+            (work or real_work)(mount / "w")
         finally:
             subprocess.run(["umount", str(mount)], check=False)
 
 
 def test_btrfs():
     with_loop_file_system("btrfs", ["mkfs.btrfs", "-q"])
+
+
+def other_cases(place):
+    """A directory that ignores case takes names beyond ASCII for hidden and protected ones."""
+    done = subprocess.run(["chattr", "+F", place], capture_output=True, check=False)
+    if done.returncode:
+        raise Skip(f"chattr +F: {done.stderr.decode().strip()[-200:]}")
+    (place / ".ssh").mkdir()
+    (place / ".ssh/key").write_text("secret")
+    (place / ".vscode").mkdir()
+    (place / "B\u00fccher").write_text("books")
+    names = [".\u00dfh/key", ".\u017f\u017fh/key", ".s\u00adsh/key", ".SSH/key"]
+    expect_equal([(place / name).read_text() for name in names], ["secret"] * 4, "the host itself")
+    script = "; ".join([f"cat '{name}' 2>/dev/null" for name in names] +
+                       ["mkdir -p '.v\u017fcode/x'", "echo evil > '.v\u017fcode/tasks.json'", "echo x > '.en\u00adv'",
+                        "cat B\u00fccher b\u00dcCHER", "ls -A"])
+    result = run_ok("--share", place, "--", "sh", "-c", script)
+    expect_equal(result.out, "booksbooks.vscode\nB\u00fccher\n", result.err)
+    expect_equal(sorted(os.listdir(place)), [".ssh", ".vscode", "B\u00fccher"])
+    expect_equal(os.listdir(place / ".vscode"), [])
+
+
+def test_directories_that_ignore_case():
+    with_loop_file_system("ext4", ["mkfs.ext4", "-q", "-O", "casefold"], other_cases)
 
 
 def test_overlayfs():

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "vmm/base/bytes.h"
+#include "vmm/fs/case_fold.h"
 #include "vmm/fs/policy.h"
 
 static struct policy_verdict examine(const struct policy *policy, const char *path)
@@ -243,12 +245,43 @@ static void test_new_places(void **state)
 	policy_destroy(policy);
 }
 
+/* Names that a directory which ignores case may take for ASCII ones. */
+static void test_other_cases(void **state)
+{
+	static const char *const suspect[] = {
+		".\xc3\x9fh",
+		".e\xe2\x80\x8bnv",
+		".en\xc2\xadv",
+		".\xc5\xbf\xc5\xbfh",
+		".git/con\xef\xac\x81g",
+		"\xff",
+		"a\xc3",
+		"\xc4\xb1",
+		"\xc0\xaf",
+	};
+	static const char *const distinct[] = {
+		".env",
+		"B\xc3\xbc"
+		"cher",
+		"caf"
+		"e\xcc\x81",
+		"\xd0\xbf\xd1\x80",
+		"\xe6\x97\xa5\xe6\x9c\xac",
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < ARRAY_SIZE(suspect); i++)
+		assert_true(case_fold_may_be_ascii(suspect[i]));
+	for (unsigned int i = 0; i < ARRAY_SIZE(distinct); i++)
+		assert_false(case_fold_may_be_ascii(distinct[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_patterns),   cmocka_unit_test(test_bad_patterns),
-		cmocka_unit_test(test_exceptions), cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_new_places),
+		cmocka_unit_test(test_other_cases),  cmocka_unit_test(test_patterns),
+		cmocka_unit_test(test_bad_patterns), cmocka_unit_test(test_exceptions),
+		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_new_places),
 	};
 
 	return cmocka_run_group_tests_name("policy", tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "vmm/base/log.h"
+#include "vmm/fs/case_fold.h"
 #include "vmm/fs/guard_internal.h"
 #include "vmm/fs/operation.h"
 #include "vmm/review/layout.h"
@@ -70,10 +71,25 @@ static int guard_refuse(struct fs_server *server, const struct inode *directory,
 	return -EACCES;
 }
 
+/* Asked for few names only: those that are unusual. */
+static bool guard_ignores_case(struct fs_server *server, const struct inode *directory)
+{
+	struct inode *inode = inode_find(&server->inodes, directory->id);
+	int fd = inode ? path_inode_fd(&server->inodes, inode) : -1;
+
+	return case_fold_is_ignored(server->proc_fd, fd) ||
+	       (inode->lower_fd >= 0 && case_fold_is_ignored(server->proc_fd, inode->lower_fd));
+}
+
 static void guard_examine(struct fs_server *server, const struct inode *directory, const char *name,
 			  struct policy_verdict *verdict)
 {
 	policy_examine(server->guard.policy, directory->policy.state, name, verdict);
+	if (!verdict->state.shown_below && case_fold_may_be_ascii(name) &&
+	    guard_ignores_case(server, directory)) {
+		verdict->hidden = true;
+		verdict->rule = POLICY_RULE_CASE;
+	}
 }
 
 bool guard_hides(struct fs_server *server, const struct inode *directory, const char *name)

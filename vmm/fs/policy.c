@@ -292,6 +292,8 @@ void policy_destroy(struct policy *policy)
 
 const char *policy_rule(const struct policy *policy, uint16_t rule)
 {
+	if (rule == POLICY_RULE_CASE)
+		return "names that differ in case";
 	if (rule >= LIMIT_POLICY_RULES && rule < LIMIT_POLICY_RULES + policy->paths.text_count)
 		return policy->paths.texts[rule - LIMIT_POLICY_RULES];
 	return rule < policy->rule_count ? policy->rules[rule].text : "";

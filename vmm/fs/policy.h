@@ -30,8 +30,10 @@ enum policy_list {
 
 #define POLICY_STATE_WORDS (LIMIT_POLICY_POSITIONS / 64)
 
-/* Rules are numbered, those of single paths after those of patterns. */
-#define POLICY_RULE_NUMBERS (LIMIT_POLICY_RULES + LIMIT_POLICY_PATHS)
+/* Rules are numbered: those of patterns, those of single paths, and one for names that a directory
+ * which ignores case may take for others (case_fold.h). */
+#define POLICY_RULE_CASE    (LIMIT_POLICY_RULES + LIMIT_POLICY_PATHS)
+#define POLICY_RULE_NUMBERS (POLICY_RULE_CASE + 64)
 
 /* Where a directory's path has led to. All zero: nowhere below the root where a rule could begin to
  * differ from any other place. */
