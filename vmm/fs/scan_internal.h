@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between scan.c, which goes through the share, and scan_link.c, which follows symbolic links. */
+/* Between scan.c, scan_walk.c, which goes through the share, and scan_link.c, which follows
+ * symbolic links. */
 #ifndef MVAGENT_FS_SCAN_INTERNAL_H
 #define MVAGENT_FS_SCAN_INTERNAL_H
 
@@ -57,5 +58,11 @@ void scan_fail(struct scan *scan, int error, const char *path);
 void scan_follow(struct scan *scan, const char *name, const struct policy_verdict *verdict);
 
 void scan_list_add(struct scan_list *list, const char *path);
+
+/* Goes through the share, and through what symbolic links lead to. */
+void scan_all(struct scan *scan);
+
+/* Gives up the level at the top. */
+void scan_pop(struct scan *scan);
 
 #endif
