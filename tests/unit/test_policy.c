@@ -271,9 +271,13 @@ static void test_other_cases(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < ARRAY_SIZE(suspect); i++)
-		assert_true(case_fold_may_be_ascii(suspect[i]));
+		assert_int_equal(case_fold_of_name(suspect[i]), CASE_FOLD_UNICODE);
 	for (unsigned int i = 0; i < ARRAY_SIZE(distinct); i++)
-		assert_false(case_fold_may_be_ascii(distinct[i]));
+		assert_int_equal(case_fold_of_name(distinct[i]), 0);
+	assert_int_equal(case_fold_of_name("GIT~1"), CASE_FOLD_DOS);
+	assert_int_equal(case_fold_of_name(".env."), CASE_FOLD_DOS);
+	assert_int_equal(case_fold_of_name("a~"), 0);
+	assert_int_equal(case_fold_of_name(".env:x"), CASE_FOLD_STREAM);
 }
 
 int main(void)

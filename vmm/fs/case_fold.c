@@ -5,7 +5,9 @@
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
@@ -13,9 +15,16 @@
 #include "vmm/base/fd.h"
 #include "vmm/fs/path.h"
 
+/* From statfs(2), and Linux's fs/smb and fs/fuse: not all headers have them. */
 #ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342 /* "XFSB"; <linux/magic.h> has it since Linux 6.0 */
+#define XFS_SUPER_MAGIC 0x58465342U
 #endif
+#define EXFAT_MAGIC 0x2011bab0U
+#define NTFS_MAGIC  0x5346544eU
+#define NTFS3_MAGIC 0x7366746eU
+#define CIFS_MAGIC  0xff534d42U
+#define SMB2_MAGIC  0xfe534d42U
+#define FUSE_MAGIC  0x65735546U
 
 /* Letters and marks of scripts that have nothing in common with ASCII, nor are ignored: Unicode's
  * Latin-1 Supplement to Thai, Japanese, Chinese and Korean, without the few that fold into ASCII.
@@ -53,7 +62,7 @@ static size_t take_character(const unsigned char *at, uint32_t *character)
 	return length;
 }
 
-bool case_fold_may_be_ascii(const char *name)
+static bool may_be_ascii(const char *name)
 {
 	const unsigned char *at = (const unsigned char *)name;
 
@@ -71,29 +80,65 @@ bool case_fold_may_be_ascii(const char *name)
 	return false;
 }
 
-bool case_fold_is_ignored(int proc_fd, int fd)
+/* "~" and a digit, or a dot or space at the end. */
+static bool may_be_dos(const char *name)
 {
-	FD_CLEANUP int opened = -1;
-	struct statfs status;
+	const char *tilde = strchr(name, '~');
+	size_t length = strlen(name);
+
+	for (; tilde; tilde = strchr(tilde + 1, '~'))
+		if (tilde[1] >= '0' && tilde[1] <= '9')
+			return true;
+	return length && (name[length - 1] == '.' || name[length - 1] == ' ');
+}
+
+unsigned int case_fold_of_name(const char *name)
+{
+	return (may_be_ascii(name) ? CASE_FOLD_UNICODE : 0U) |
+	       (may_be_dos(name) ? CASE_FOLD_DOS : 0U) |
+	       (strchr(name, ':') ? CASE_FOLD_STREAM : 0U);
+}
+
+/* chattr(1) +F; a directory that does not know the question has no such flag. */
+static unsigned int ask_flags(int proc_fd, int fd)
+{
+	FD_CLEANUP int opened = path_reopen(proc_fd, fd, O_RDONLY | O_DIRECTORY);
 	int flags = 0;
 
+	if (opened < 0)
+		return CASE_FOLD_UNICODE;
+	return ioctl(opened, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_CASEFOLD_FL)
+		       ? CASE_FOLD_UNICODE
+		       : 0;
+}
+
+unsigned int case_fold_of_directory(int proc_fd, int fd)
+{
+	struct statfs status;
+
 	if (fd < 0 || fstatfs(fd, &status))
-		return true;
-	switch (status.f_type) {
+		return CASE_FOLD_UNICODE | CASE_FOLD_DOS | CASE_FOLD_STREAM;
+	switch ((uint32_t)status.f_type) {
 	case BTRFS_SUPER_MAGIC:
 	case XFS_SUPER_MAGIC: /* ASCII alone, if at all */
-		return false;
+		return 0;
 	case EXT4_SUPER_MAGIC:
 	case F2FS_SUPER_MAGIC:
 	case TMPFS_MAGIC:
 	case OVERLAYFS_SUPER_MAGIC:
-		break;
+		return ask_flags(proc_fd, fd);
+	case MSDOS_SUPER_MAGIC:
+	case EXFAT_MAGIC:
+	case V9FS_MAGIC: /* Windows may be behind it */
+	case FUSE_MAGIC:
+		return CASE_FOLD_UNICODE | CASE_FOLD_DOS;
+	case NTFS_MAGIC:
+	case NTFS3_MAGIC:
+	case SMB_SUPER_MAGIC:
+	case CIFS_MAGIC:
+	case SMB2_MAGIC:
+		return CASE_FOLD_UNICODE | CASE_FOLD_DOS | CASE_FOLD_STREAM;
 	default:
-		return true;
+		return CASE_FOLD_UNICODE;
 	}
-	/* chattr(1) +F; a directory that does not know the question has no such flag. */
-	opened = path_reopen(proc_fd, fd, O_RDONLY | O_DIRECTORY);
-	if (opened < 0)
-		return true;
-	return ioctl(opened, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_CASEFOLD_FL);
 }

@@ -71,22 +71,26 @@ static int guard_refuse(struct fs_server *server, const struct inode *directory,
 	return -EACCES;
 }
 
-/* Asked for few names only: those that are unusual. */
-static bool guard_ignores_case(struct fs_server *server, const struct inode *directory)
+/* How @directory, or one of its two layers, may take names for others. */
+static unsigned int guard_case_fold(struct fs_server *server, const struct inode *directory)
 {
 	struct inode *inode = inode_find(&server->inodes, directory->id);
 	int fd = inode ? path_inode_fd(&server->inodes, inode) : -1;
+	unsigned int fold = case_fold_of_directory(server->proc_fd, fd);
 
-	return case_fold_is_ignored(server->proc_fd, fd) ||
-	       (inode->lower_fd >= 0 && case_fold_is_ignored(server->proc_fd, inode->lower_fd));
+	if (inode && inode->lower_fd >= 0)
+		fold |= case_fold_of_directory(server->proc_fd, inode->lower_fd);
+	return fold;
 }
 
 static void guard_examine(struct fs_server *server, const struct inode *directory, const char *name,
 			  struct policy_verdict *verdict)
 {
+	unsigned int fold = case_fold_of_name(name);
+
 	policy_examine(server->guard.policy, directory->policy.state, name, verdict);
-	if (!verdict->state.shown_below && case_fold_may_be_ascii(name) &&
-	    guard_ignores_case(server, directory)) {
+	/* Few names are so, and for these the directory is looked at. */
+	if (fold && !verdict->state.shown_below && (fold & guard_case_fold(server, directory))) {
 		verdict->hidden = true;
 		verdict->rule = POLICY_RULE_CASE;
 	}
