@@ -11,6 +11,7 @@
 
 #include "vmm/base/fd.h"
 #include "vmm/cli/review_policy.h"
+#include "vmm/fs/case_fold.h"
 #include "vmm/fs/git_config.h"
 #include "vmm/fs/git_place.h"
 #include "vmm/fs/path.h"
@@ -39,6 +40,25 @@ static bool is_old_repository(const struct share_rules *rules, const char *path)
 	return identity_set_has(&rules->scanned.repositories, &identity);
 }
 
+/* Whether the host's directory that @name is to be in may take it for another: case_fold.h. Where
+ * there is none yet, it will be as the share. */
+static bool may_be_another(const struct share_rules *rules, const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+	unsigned int fold = case_fold_of_name(name);
+	FD_CLEANUP int proc = -1;
+	FD_CLEANUP int fd = -1;
+	char above[LIMIT_REVIEW_PATH_BYTES];
+
+	if (!fold)
+		return false;
+	snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) : 0, path);
+	proc = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = tree_open_directory(rules->share->host_fd, above, O_PATH);
+	return fold & (case_fold_of_directory(proc, rules->share->host_fd) |
+		       (fd < 0 ? 0 : case_fold_of_directory(proc, fd)));
+}
+
 static void see_name(const struct share_rules *rules, const char *path, const char *name,
 		     struct policy_state *state, struct seen_path *seen)
 {
@@ -47,6 +67,10 @@ static void see_name(const struct share_rules *rules, const char *path, const ch
 
 	policy_examine(rules->rules, state, name, &seen->verdict);
 	seen->hidden |= seen->verdict.hidden;
+	if (!seen->verdict.state.shown_below && may_be_another(rules, path, name)) {
+		seen->hidden = true;
+		seen->verdict.rule = POLICY_RULE_CASE;
+	}
 	if (repository)
 		policy_enter_repository(rules->rules, &seen->verdict.state);
 	*state = seen->verdict.state;
@@ -157,9 +181,11 @@ enum review_problem share_rules_judge(const struct share_rules *rules,
 	see_path(rules, change->path, &seen);
 	verdict = &seen.verdict;
 	*rule = policy_rule(rules->rules, verdict->rule);
+	if (seen.hidden)
+		return REVIEW_HIDDEN;
 	if (verdict->state.unprotected_below)
-		return seen.hidden ? REVIEW_PROTECTED : REVIEW_GOOD;
-	if (seen.hidden || verdict->protected ||
+		return REVIEW_GOOD;
+	if (verdict->protected ||
 	    (verdict->protected_if_old && change->host.mode && !S_ISDIR(change->host.mode)))
 		return REVIEW_PROTECTED;
 	/* Where a rule goes on below, a symbolic link would lead it elsewhere. */

@@ -56,8 +56,8 @@ struct review_policy {
 	void *context;
 	/* NULL: not hidden. */
 	const char *(*hidden_by)(const void *context, const char *path);
-	/* Why the user must have said that the change is to be made: REVIEW_GOOD (he need not),
-	 * REVIEW_PROTECTED with *@rule, or REVIEW_REPOSITORY. */
+	/* Why the change is not to be made unless the user says so: REVIEW_GOOD (it is),
+	 * REVIEW_PROTECTED or REVIEW_HIDDEN with *@rule, or REVIEW_REPOSITORY. */
 	enum review_problem (*protects)(void *context, const struct review_share *share,
 					const struct review_change *change, const char **rule);
 };
