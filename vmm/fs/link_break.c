@@ -126,23 +126,29 @@ static int link_find_place(struct fs_server *server, struct inode *inode)
 	return fd >= 0 && link_check(fd, inode->name, &inode->identity) == 0 ? fd : -1;
 }
 
-/* Whether the kernel knows what @fd refers to by a name in the share. */
-static bool link_is_inside(struct fs_server *server, int fd)
+/* Whether the kernel knows what @fd refers to by a name in the share, and it is there. */
+static bool link_is_inside(struct fs_server *server, const struct inode *inode, int fd)
 {
-	static const char deleted[] = " (deleted)";
-	const ssize_t mark = (ssize_t)strlen(deleted);
 	char root[PATH_MAX], path[PATH_MAX];
 	ssize_t root_length =
 		readlinkat(server->proc_fd, path_number(server->root_fd).text, root, sizeof(root));
-	ssize_t length = readlinkat(server->proc_fd, path_number(fd).text, path, sizeof(path));
+	ssize_t length = readlinkat(server->proc_fd, path_number(fd).text, path, sizeof(path) - 1);
+	struct inode_identity identity;
+	struct statx status;
+	FD_CLEANUP int found = -1;
 
 	/* The root of all is the one name that ends in a slash. */
 	if (root_length == 1)
 		root_length = 0;
-	if (root_length < 0 || length <= root_length || length == sizeof(path) ||
+	if (root_length < 0 || length <= root_length ||
 	    memcmp(path, root, (size_t)root_length) != 0 || path[root_length] != '/')
 		return false;
-	return length < mark || memcmp(path + length - mark, deleted, (size_t)mark) != 0;
+	path[length] = '\0';
+	found = path_open_name(server->root_fd, path + root_length + 1);
+	if (found < 0 || path_status(found, &status))
+		return false;
+	identity = inode_identity_of(&status);
+	return inode_same_file(&identity, &inode->identity);
 }
 
 /* Whether the file has links that are not names of it in the share, be they made before the run or
@@ -156,7 +162,7 @@ static bool link_is_foreign(struct fs_server *server, struct inode *inode, int f
 		return false;
 	if (!own)
 		own = inode->name ? 1 : 0;
-	if (own && !link_is_inside(server, fd) && link_find_place(server, inode) < 0)
+	if (own && link_find_place(server, inode) < 0 && !link_is_inside(server, inode, fd))
 		own--;
 	return status->stx_nlink > own;
 }

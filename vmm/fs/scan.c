@@ -81,6 +81,7 @@ static int scan_create(struct scan **result, int root_fd, struct policy *policy,
 		return -ENOMEM;
 	scan->policy = policy;
 	scan->clean = clean;
+	scan->user = geteuid();
 	scan->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
 	if (scan->root_fd < 0) {
 		error = -errno;
@@ -102,13 +103,15 @@ static void scan_destroy(struct scan *scan)
 	free(scan);
 }
 
-int scan_start(struct scan **result, int root_fd, struct policy *policy, bool clean)
+int scan_start(struct scan **result, int root_fd, const char *root_path, struct policy *policy,
+	       bool clean)
 {
 	struct scan *scan;
 	int error = scan_create(&scan, root_fd, policy, clean);
 
 	if (error)
 		return error;
+	scan->root_path = root_path;
 	error = pthread_create(&scan->thread, NULL, scan_thread, scan);
 	if (error) {
 		scan_destroy(scan);

@@ -19,10 +19,12 @@ struct scan_result {
 	struct identity_set closed;       /* directories that could not be looked into */
 };
 
-/* Starts, on a thread of its own. @root_fd stays the caller's. @policy, to which the ends of
- * symbolic links are added, must not be used before the end. @clean: remove files that are in the
- * making (review_is_temporary) and nobody's. 0 or -errno. */
-int scan_start(struct scan **scan, int root_fd, struct policy *policy, bool clean);
+/* Starts, on a thread of its own. @root_fd stays the caller's; @root_path is its path for who made
+ * symbolic links that begin with it (NULL: the one it has now), as long as the scan lasts. @policy,
+ * to which the ends of symbolic links are added, must not be used before the end. @clean: remove
+ * files that are in the making (review_is_temporary) and nobody's. 0 or -errno. */
+int scan_start(struct scan **scan, int root_fd, const char *root_path, struct policy *policy,
+	       bool clean);
 
 /* Waits for the end, says what was found, and frees the scan. *@result is the caller's. 0, or
  * -errno with the sentence printed: not everything was seen. */

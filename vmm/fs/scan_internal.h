@@ -33,7 +33,9 @@ struct scan {
 	pthread_t thread;
 	int root_fd;
 	struct policy *policy;
+	const char *root_path; /* or NULL */
 	bool clean;
+	uid_t user;
 	int error; /* the sentence is printed */
 	struct scan_list hidden;
 	struct scan_list tracked; /* hidden and in git's index */

@@ -29,6 +29,10 @@ static int link_read_root(struct link_walk *walk)
 	char proc[32];
 	ssize_t length;
 
+	if (walk->scan->root_path) {
+		snprintf(walk->root, sizeof(walk->root), "%s", walk->scan->root_path);
+		return 0;
+	}
 	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", walk->scan->root_fd);
 	length = readlink(proc, walk->root, sizeof(walk->root) - 1);
 	if (length < 0)

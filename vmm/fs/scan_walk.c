@@ -134,7 +134,7 @@ static void scan_clean(struct scan *scan, int directory_fd, const char *name)
 {
 	struct statx status;
 
-	if (path_look(directory_fd, name, &status) || status.stx_uid != geteuid() ||
+	if (path_look(directory_fd, name, &status) || status.stx_uid != scan->user ||
 	    !scan_is_left(directory_fd, name, &status))
 		return;
 	if (unlinkat(directory_fd, name, S_ISDIR(status.stx_mode) ? AT_REMOVEDIR : 0) == 0 &&
@@ -232,7 +232,7 @@ static void scan_close(struct scan *scan, int fd)
 	struct inode_identity identity;
 	struct statx status;
 
-	if (path_status(fd, &status) || (status.stx_uid != geteuid() && geteuid() != 0))
+	if (path_status(fd, &status) || (status.stx_uid != scan->user && scan->user != 0))
 		return;
 	identity = inode_identity_of(&status);
 	if (identity_set_add(&scan->result.closed, &identity))

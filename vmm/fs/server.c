@@ -158,8 +158,8 @@ int fs_server_create(struct fs_server **result, const struct fs_config *config)
 		goto out;
 	}
 	if (config->scan) {
-		error = scan_start(&server->scan, config->root_fd, server->guard.policy,
-				   !config->read_only && !config->review);
+		error = scan_start(&server->scan, config->root_fd, config->root_path,
+				   server->guard.policy, !config->read_only && !config->review);
 		if (error) {
 			log_errno(error, "cannot look for hidden files");
 			goto out;

@@ -28,6 +28,7 @@ struct fs_config {
 	uint32_t guest_gid;
 	unsigned int fd_limit; /* open at once for the guest; 0: what RLIMIT_NOFILE allows */
 	bool scan;             /* look for hidden files, and say what was found */
+	const char *root_path; /* the root's path on the host, if not the one it has here: scan.h */
 	enum fs_cache cache;
 	int notify_fd; /* to the guest's init (vmm/wire/notify.h), or -1; taken over on success */
 	/* Hidden and protected names (NULL: none); taken over, also on failure. */
