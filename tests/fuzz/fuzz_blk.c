@@ -22,6 +22,7 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/limits.h"
 #include "vmm/root/blk.h"
+#include "vmm/root/image.h"
 
 #define MEMORY_BYTES   0x8000U
 #define RING_SIZE      16U
@@ -70,6 +71,7 @@ static struct {
 	uint8_t expected[MEMORY_BYTES];
 	uint8_t image[IMAGE_SECTORS * BLK_SECTOR_BYTES];
 	struct guest_memory guest;
+	struct image contents[2][2];
 	struct blk *devices[2][2]; /* by io_uring, by shrunk */
 	struct virtqueue queue;
 } world;
@@ -82,13 +84,12 @@ static void finish_batch(void *context)
 
 static void make_device(bool io_uring, bool shrunk)
 {
-	struct blk_description description = {.image_sectors = IMAGE_SECTORS,
-					      .finish_batch = finish_batch};
+	struct blk_description description = {.finish_batch = finish_batch};
+	int fd = memfd_create("image", MFD_CLOEXEC);
 
-	description.image_fd = memfd_create("image", MFD_CLOEXEC);
-	REQUIRE(description.image_fd >= 0);
-	REQUIRE(fd_write_full(description.image_fd, world.image,
-			      shrunk ? SHRUNK_BYTES : sizeof(world.image)) == 0);
+	REQUIRE(fd >= 0);
+	REQUIRE(fd_write_full(fd, world.image, shrunk ? SHRUNK_BYTES : sizeof(world.image)) == 0);
+	description.content = image_content(&world.contents[io_uring][shrunk], fd, IMAGE_SECTORS);
 	REQUIRE(loop_create(&description.loop, LIMIT_BLK_INFLIGHT,
 			    io_uring ? LOOP_BACKEND_ANY : LOOP_BACKEND_EPOLL) == 0);
 	REQUIRE(loop_enable(description.loop) == 0);
@@ -217,8 +218,7 @@ static struct answer answer_read(uint64_t sector, uint32_t bytes, bool shrunk)
 	offset = sector * BLK_SECTOR_BYTES;
 	if (offset + bytes <= end || bytes == 0)
 		return (struct answer){world.image + offset, bytes, VIRTIO_BLK_S_OK};
-	return (struct answer){world.image + offset, offset < end ? end - offset : 0,
-			       VIRTIO_BLK_S_IOERR};
+	return (struct answer){.status = VIRTIO_BLK_S_IOERR};
 }
 
 static struct answer answer_to(const struct request *request, uint32_t bytes)

@@ -19,7 +19,7 @@
 struct capture {
 	int saved; /* the test program's own standard error */
 	int file;
-	char text[8192];
+	char text[32768];
 };
 
 /* From here on standard error goes to a file in memory. */

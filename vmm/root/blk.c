@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "vmm/base/bytes.h"
-#include "vmm/base/iovec.h"
 #include "vmm/base/limits.h"
 #include "vmm/base/log.h"
 
@@ -23,9 +22,15 @@ struct blk_request {
 	struct virtqueue *queue;
 	struct loop_operation operation;
 	uint8_t *status;      /* the last byte of the writable part */
-	struct iovec *vector; /* what is still to be filled of the bytes before it */
+	struct iovec *vector; /* what is still to be filled of the bytes before it, */
 	unsigned int vector_count;
-	off_t offset; /* in the image, of what is read next */
+	size_t filled;                /* but for the first so many of its first buffer */
+	uint64_t offset;              /* on the device, of what is read next */
+	uint64_t left;                /* bytes to read from there */
+	struct content_piece piece;   /* what is being read; its offset and length move on */
+	size_t cut;                   /* taken off the last buffer of the read at hand */
+	unsigned int waiting_buffers; /* of the read that the loop has */
+	bool has_waited;
 	struct blk_request *next_free;
 	struct descriptor_chain chain;
 };
@@ -33,8 +38,6 @@ struct blk_request {
 struct blk {
 	struct blk_description description;
 	struct blk_counters counters;
-	bool no_nowait; /* the image's file system does not know RWF_NOWAIT */
-	bool complained;
 	bool broken; /* a used ring was gone when a request ended */
 	unsigned int in_flight;
 	struct blk_request *first_free;
@@ -72,7 +75,7 @@ uint64_t blk_features(void)
 struct virtio_blk_config blk_config(const struct blk *blk)
 {
 	return (struct virtio_blk_config){
-		.capacity = htole64(blk->description.image_sectors),
+		.capacity = htole64(blk->description.content.sectors),
 		.seg_max = htole32(SEGMENTS_MAX),
 		.blk_size = htole32(BLK_SECTOR_BYTES),
 		.num_queues = htole16(BLK_QUEUES),
@@ -84,35 +87,49 @@ struct blk_counters blk_counters(const struct blk *blk)
 	return blk->counters;
 }
 
-/* The host's fault, so it is told; once, because the guest can ask again without end. */
-static void complain(struct blk *blk, int error)
-{
-	if (blk->complained)
-		return;
-	blk->complained = true;
-	if (error)
-		log_errno(error, "cannot read the root image");
-	else
-		log_error("the root image has become shorter than it was at the start");
-}
-
-/* Notes that the first @count of the bytes to be filled are. */
+/* Notes that the next @count of the bytes to be filled are. */
 static void advance(struct blk_request *request, size_t count)
 {
-	request->offset += (off_t)count;
-	request->vector_count = iovec_advance(&request->vector, request->vector_count, count);
+	request->filled += count;
+	while (request->vector_count && request->filled >= request->vector->iov_len) {
+		request->filled -= request->vector->iov_len;
+		request->vector++;
+		request->vector_count--;
+	}
+}
+
+/* Starts again with the first of the bytes to be filled. */
+static void rewind_vector(struct blk_request *request)
+{
+	request->vector = request->chain.segments + request->chain.readable_count;
+	request->vector_count = request->chain.writable_count;
+	request->filled = 0;
+	advance(request, 0);
+}
+
+static void *first_free_byte(const struct blk_request *request)
+{
+	return (uint8_t *)request->vector->iov_base + request->filled;
+}
+
+static size_t rest_of_buffer(const struct blk_request *request)
+{
+	return request->vector->iov_len - request->filled;
 }
 
 /* Gives the request back to the guest. The used length says that the whole writable part was
- * written (2.7.8.2), so it is: what the request did not fill is cleared. */
+ * written (2.7.8.2), so it is: what the request did not fill is cleared, and of one that failed
+ * everything: what was read of a file that changed meanwhile is not the guest's. */
 static void finish(struct blk_request *request, uint8_t status)
 {
 	struct blk *blk = request->blk;
 	uint32_t written = 0;
 
 	if (request->status) {
-		for (unsigned int i = 0; i < request->vector_count; i++)
-			memset(request->vector[i].iov_base, 0, request->vector[i].iov_len);
+		if (status != VIRTIO_BLK_S_OK)
+			rewind_vector(request);
+		for (; request->vector_count; advance(request, rest_of_buffer(request)))
+			memset(first_free_byte(request), 0, rest_of_buffer(request));
 		*request->status = status;
 		written = request->chain.writable_bytes;
 	}
@@ -124,7 +141,137 @@ static void finish(struct blk_request *request, uint8_t status)
 	blk->first_free = request;
 }
 
-static void wait_for_image(struct blk_request *request);
+/* Notes that the first @count bytes of the piece, and of the request, are read. */
+static void advance_piece(struct blk_request *request, size_t count)
+{
+	advance(request, count);
+	request->piece.offset += count;
+	request->piece.length -= count;
+	request->offset += count;
+	request->left -= count;
+}
+
+/* Lets the buffers begin where there is something to fill, and end where the piece does. Returns
+ * the count of those that are left; grow_back undoes it. */
+static unsigned int cut_to_piece(struct blk_request *request)
+{
+	struct iovec *first = request->vector;
+	uint64_t bytes = 0;
+	unsigned int count = 0;
+
+	first->iov_base = first_free_byte(request);
+	first->iov_len -= request->filled;
+	while (bytes < request->piece.length)
+		bytes += request->vector[count++].iov_len;
+	request->cut = (size_t)(bytes - request->piece.length);
+	request->vector[count - 1].iov_len -= request->cut;
+	return count;
+}
+
+static void grow_back(struct blk_request *request, unsigned int count)
+{
+	request->vector[count - 1].iov_len += request->cut;
+	request->vector->iov_base = (uint8_t *)request->vector->iov_base - request->filled;
+	request->vector->iov_len += request->filled;
+}
+
+/* Reads what is in the page cache already. 0: all of the piece, or -errno; -EAGAIN: the rest must
+ * wait; -ENODATA: the file has ended. */
+static int read_cached(struct blk_request *request)
+{
+	struct content_piece *piece = &request->piece;
+
+	while (piece->length) {
+		unsigned int buffers;
+		ssize_t count;
+
+		if (*piece->no_nowait)
+			return -EAGAIN;
+		buffers = cut_to_piece(request);
+		count = preadv2(piece->fd, request->vector, (int)buffers, (off_t)piece->offset,
+				RWF_NOWAIT);
+		grow_back(request, buffers);
+		if (count == 0)
+			return -ENODATA;
+		if (count > 0)
+			advance_piece(request, (size_t)count);
+		else if (errno == EOPNOTSUPP)
+			*piece->no_nowait = true;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+static void fill_from_memory(struct blk_request *request)
+{
+	struct content_piece *piece = &request->piece;
+
+	while (piece->length) {
+		size_t count = (size_t)bytes_minimum(rest_of_buffer(request), piece->length);
+
+		if (piece->memory) {
+			memcpy(first_free_byte(request), piece->memory, count);
+			piece->memory += count;
+		} else {
+			memset(first_free_byte(request), 0, count);
+		}
+		advance_piece(request, count);
+	}
+}
+
+static void on_read(struct loop_operation *operation, int result);
+
+static void wait_for_file(struct blk_request *request)
+{
+	struct blk *blk = request->blk;
+	int error;
+
+	request->waiting_buffers = cut_to_piece(request);
+	error = loop_read(blk->description.loop, &request->operation, request->piece.fd,
+			  request->vector, request->waiting_buffers, (off_t)request->piece.offset,
+			  on_read);
+	if (error)
+		log_fatal("the event loop has no room for a request of the root device");
+	blk->in_flight++;
+}
+
+/* Tells the provider that the piece was read. Whether it may be given to the guest. */
+static bool end_piece(struct blk_request *request, int result)
+{
+	const struct content *content = &request->blk->description.content;
+
+	return content->ops->end(content->context, &request->piece, result) == 0;
+}
+
+/* Reads piece after piece, until the request is complete or must wait. */
+static void serve_pieces(struct blk_request *request)
+{
+	const struct content *content = &request->blk->description.content;
+	struct content_piece *piece = &request->piece;
+	bool good = true;
+
+	while (request->left && good) {
+		int result = 0;
+
+		if (content->ops->begin(content->context, request->offset, request->left, piece)) {
+			good = false;
+			break;
+		}
+		if (piece->fd < 0)
+			fill_from_memory(request);
+		else
+			result = read_cached(request);
+		if (result == -EAGAIN) {
+			request->blk->counters.waited += !request->has_waited;
+			request->has_waited = true;
+			wait_for_file(request);
+			return;
+		}
+		good = end_piece(request, result);
+	}
+	finish(request, good ? VIRTIO_BLK_S_OK : VIRTIO_BLK_S_IOERR);
+}
 
 static void on_read(struct loop_operation *operation, int result)
 {
@@ -132,74 +279,35 @@ static void on_read(struct loop_operation *operation, int result)
 	struct blk *blk = request->blk;
 
 	blk->in_flight--;
+	grow_back(request, request->waiting_buffers);
 	if (result > 0)
-		advance(request, (size_t)result);
+		advance_piece(request, (size_t)result);
 	/* Short reads are allowed anywhere; only the end of the file gives 0. */
-	if (result == -EINTR || (result > 0 && request->vector_count)) {
-		wait_for_image(request);
+	if (result == -EINTR || (result > 0 && request->piece.length)) {
+		wait_for_file(request);
 		return;
 	}
-	if (result <= 0)
-		complain(blk, result);
-	finish(request, result > 0 ? VIRTIO_BLK_S_OK : VIRTIO_BLK_S_IOERR);
+	if (end_piece(request, result > 0 ? 0 : result ? result : -ENODATA))
+		serve_pieces(request);
+	else
+		finish(request, VIRTIO_BLK_S_IOERR);
 	blk->description.finish_batch(blk->description.context);
-}
-
-static void wait_for_image(struct blk_request *request)
-{
-	struct blk *blk = request->blk;
-	int error = loop_read(blk->description.loop, &request->operation, blk->description.image_fd,
-			      request->vector, request->vector_count, request->offset, on_read);
-
-	if (error)
-		log_fatal("the event loop has no room for a request of the root device");
-	blk->in_flight++;
-}
-
-/* Reads what is in the page cache already. 0: all of it, or -errno; -EAGAIN: the rest must wait. */
-static int read_cached(struct blk_request *request)
-{
-	struct blk *blk = request->blk;
-	ssize_t count;
-
-	while (request->vector_count) {
-		if (blk->no_nowait)
-			return -EAGAIN;
-		count = preadv2(blk->description.image_fd, request->vector,
-				(int)request->vector_count, request->offset, RWF_NOWAIT);
-		if (count == 0)
-			return -ENODATA;
-		if (count > 0)
-			advance(request, (size_t)count);
-		else if (errno == EOPNOTSUPP)
-			blk->no_nowait = true;
-		else if (errno != EINTR)
-			return -errno;
-	}
-	return 0;
 }
 
 /* VIRTIO_BLK_T_IN (5.2.6). @bytes: of data that the driver has room for. */
 static void serve_read(struct blk_request *request, uint64_t sector, uint32_t bytes)
 {
 	struct blk *blk = request->blk;
-	int result;
 
 	if (bytes % BLK_SECTOR_BYTES ||
-	    !bytes_range_fits(sector, bytes / BLK_SECTOR_BYTES, blk->description.image_sectors)) {
+	    !bytes_range_fits(sector, bytes / BLK_SECTOR_BYTES, blk->description.content.sectors)) {
 		finish(request, VIRTIO_BLK_S_IOERR);
 		return;
 	}
-	request->offset = (off_t)(sector * BLK_SECTOR_BYTES);
-	result = read_cached(request);
-	if (result == -EAGAIN) {
-		blk->counters.waited++;
-		wait_for_image(request);
-		return;
-	}
-	if (result)
-		complain(blk, result == -ENODATA ? 0 : result);
-	finish(request, result ? VIRTIO_BLK_S_IOERR : VIRTIO_BLK_S_OK);
+	request->offset = sector * BLK_SECTOR_BYTES;
+	request->left = bytes;
+	request->has_waited = false;
+	serve_pieces(request);
 }
 
 /* VIRTIO_BLK_T_GET_ID: 20 bytes, padded with zeros (5.2.6). */
@@ -219,15 +327,12 @@ static int64_t split_status(struct blk_request *request)
 	struct iovec *last;
 
 	request->status = NULL;
-	request->vector = chain->segments + chain->readable_count;
-	request->vector_count = chain->writable_count;
 	if (chain->writable_bytes == 0)
 		return -1;
-	last = &request->vector[request->vector_count - 1];
+	last = &chain->segments[chain->readable_count + chain->writable_count - 1];
 	last->iov_len--;
 	request->status = (uint8_t *)last->iov_base + last->iov_len;
-	if (last->iov_len == 0)
-		request->vector_count--;
+	rewind_vector(request);
 	return (int64_t)chain->writable_bytes - 1;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The request code of a read-only block device (virtio 1.2, 5.2): one queue in, one image behind
- * it. Reads go straight from the image to guest memory; those that must wait for the disk are
+ * The request code of a read-only block device (virtio 1.2, 5.2): one queue in, one content behind
+ * it. Reads go straight from files to guest memory; those that must wait for the disk are
  * finished by the loop, in whatever order they become ready.
  */
 #ifndef MVAGENT_ROOT_BLK_H
@@ -12,6 +12,7 @@
 #include <linux/virtio_blk.h>
 
 #include "vmm/loop/loop.h"
+#include "vmm/root/content.h"
 #include "vmm/virtio/queue.h"
 
 #define BLK_SECTOR_BYTES 512U /* of the protocol, whatever blk_size says (5.2.4) */
@@ -20,9 +21,8 @@
 struct blk;
 
 struct blk_description {
-	struct loop *loop;      /* has room for LIMIT_BLK_INFLIGHT operations */
-	int image_fd;           /* stays the caller's; readable */
-	uint64_t image_sectors; /* whole sectors in it */
+	struct loop *loop; /* has room for LIMIT_BLK_INFLIGHT operations */
+	struct content content;
 	/* Requests were finished outside blk_process_queue: publish them. */
 	void (*finish_batch)(void *context);
 	void *context;
@@ -44,7 +44,7 @@ void blk_destroy(struct blk *blk);
 uint64_t blk_features(void);
 struct virtio_blk_config blk_config(const struct blk *blk);
 
-/* Takes and serves what is in @queue, at most until LIMIT_BLK_INFLIGHT requests wait for the image;
+/* Takes and serves what is in @queue, at most until LIMIT_BLK_INFLIGHT requests wait for a file;
  * then it is to be called again after the next finish_batch. 0, or -EPROTO when the ring is broken.
  */
 int blk_process_queue(struct blk *blk, struct virtqueue *queue);

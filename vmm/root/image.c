@@ -44,3 +44,41 @@ int image_measure(int fd, uint64_t *sectors)
 	*sectors = (uint64_t)bytes / BLK_SECTOR_BYTES;
 	return 0;
 }
+
+static int image_begin(void *context, uint64_t offset, uint64_t length, struct content_piece *piece)
+{
+	struct image *image = context;
+
+	*piece = (struct content_piece){
+		.fd = image->fd,
+		.offset = offset,
+		.length = length,
+		.no_nowait = &image->no_nowait,
+	};
+	return 0;
+}
+
+/* A failure is the host's fault, so it is told; once, because the guest can ask again without end.
+ */
+static int image_end(void *context, const struct content_piece *piece, int result)
+{
+	struct image *image = context;
+
+	(void)piece;
+	if (result && !image->complained) {
+		image->complained = true;
+		if (result == -ENODATA)
+			log_error("the root image has become shorter than it was at the start");
+		else
+			log_errno(result, "cannot read the root image");
+	}
+	return result ? -EIO : 0;
+}
+
+struct content image_content(struct image *image, int fd, uint64_t sectors)
+{
+	static const struct content_ops ops = {.begin = image_begin, .end = image_end};
+
+	*image = (struct image){.fd = fd};
+	return (struct content){.ops = &ops, .context = image, .sectors = sectors};
+}

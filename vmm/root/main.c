@@ -11,6 +11,7 @@
 #include "vmm/jail/filter.h"
 #include "vmm/jail/jail.h"
 #include "vmm/root/blk.h"
+#include "vmm/root/host_root.h"
 #include "vmm/root/image.h"
 #include "vmm/root/options.h"
 #include "vmm/virtio/vhost_backend.h"
@@ -21,6 +22,8 @@
 /* The device and the back end that it is plugged into. */
 struct server {
 	struct loop *loop;
+	struct image image;     /* one of the two */
+	struct host_root *host; /* NULL: the image */
 	struct blk *blk;
 	struct vhost_backend *backend;
 };
@@ -49,9 +52,27 @@ static void finish_batch(void *context)
 	vhost_backend_finish_batch(server->backend, 0);
 }
 
+/* What the device is made of. 0 or -errno with the sentence printed. */
+static int open_content(struct server *server, const struct blk_options *options,
+			struct content *content)
+{
+	uint64_t sectors = 0;
+	int error;
+
+	if (options->host) {
+		error = host_root_create(&server->host, options);
+		if (!error)
+			*content = host_root_content(server->host);
+	} else {
+		error = image_measure(options->image_fd, &sectors);
+		*content = image_content(&server->image, options->image_fd, sectors);
+	}
+	return error;
+}
+
 /* Puts the device together. @socket_fd is taken over. 0 or -errno; either way server_destroy. */
 static int server_create(struct server *server, const struct blk_options *options,
-			 uint64_t image_sectors, int socket_fd)
+			 const struct content *content, int socket_fd)
 {
 	static const struct vhost_backend_ops ops = {
 		.process_queue = process_queue,
@@ -65,8 +86,7 @@ static int server_create(struct server *server, const struct blk_options *option
 	if (error)
 		return error;
 	error = blk_create(&server->blk, &(struct blk_description){.loop = server->loop,
-								   .image_fd = options->image_fd,
-								   .image_sectors = image_sectors,
+								   .content = *content,
 								   .finish_batch = finish_batch,
 								   .context = server});
 	if (error)
@@ -92,6 +112,7 @@ static void server_destroy(struct server *server)
 	vhost_backend_destroy(server->backend);
 	blk_destroy(server->blk);
 	loop_destroy(server->loop);
+	host_root_destroy(server->host);
 }
 
 static void report(const struct server *server)
@@ -99,24 +120,26 @@ static void report(const struct server *server)
 	struct vhost_backend_counters backend = vhost_backend_counters(server->backend);
 	struct blk_counters blk = blk_counters(server->blk);
 
-	log_info("%llu requests (%llu waited for the image, %llu refused), %llu kicks, "
+	log_info("%llu requests (%llu waited for a file, %llu refused), %llu kicks, "
 		 "%llu interrupts",
 		 (unsigned long long)blk.requests, (unsigned long long)blk.waited,
 		 (unsigned long long)blk.refused, (unsigned long long)backend.kicks,
 		 (unsigned long long)backend.interrupts);
+	if (server->host)
+		host_root_report(server->host);
 }
 
 int main(int argc, char **argv)
 {
 	struct server server = {0};
 	struct blk_options options;
-	uint64_t image_sectors;
+	struct content content;
 	int result = blk_options_parse(&options, argc, argv);
 
 	if (result <= 0)
 		return result ? EXIT_FAILURE : EXIT_SUCCESS;
 	log_set_level(options.verbose ? LOG_VERBOSE : LOG_NORMAL);
-	if (image_measure(options.image_fd, &image_sectors))
+	if (open_content(&server, &options, &content))
 		return EXIT_FAILURE;
 	if (options.socket_path)
 		options.socket_fd = vhost_backend_listen(options.socket_path);
@@ -124,7 +147,7 @@ int main(int argc, char **argv)
 	    jail_enter(&(struct jail){.allow_degraded = options.allow_degraded}))
 		return EXIT_FAILURE;
 
-	result = server_create(&server, &options, image_sectors, options.socket_fd);
+	result = server_create(&server, &options, &content, options.socket_fd);
 	if (!result)
 		result = loop_enable(server.loop);
 	if (result)

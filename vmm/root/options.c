@@ -10,16 +10,22 @@
 #include "vmm/base/version.h"
 
 static const char usage[] =
-	"usage: mvagent-blk (--fd N | --socket PATH) (--image-fd N | --image PATH) [OPTION]...\n"
+	"usage: mvagent-blk (--fd N | --socket PATH) (--image-fd N | --image PATH | --host)\n"
+	"                   [OPTION]...\n"
 	"\n"
-	"Serves an image as a read-only virtio block device, over vhost-user, until the front end\n"
-	"hangs up.\n"
+	"Serves an image, or the host's own directories as one, as a read-only virtio block "
+	"device,\n"
+	"over vhost-user, until the front end hangs up.\n"
 	"\n"
 	"  --fd N          a connected vhost-user socket that was inherited\n"
 	"  --socket PATH   listen at PATH for one front end (QEMU: -chardev socket,path=PATH)\n"
 	"  --image-fd N    the image, inherited open for reading\n"
 	"  --image PATH    the image: a file or a block device\n"
 	"  --allow-degraded   serve even where the host allows neither namespaces nor Landlock\n"
+	"  --host          /usr and what else belongs to it, as an EROFS image\n"
+	"  --host-root DIR the same of another system, whose root directory is DIR\n"
+	"  --add DIR       one more directory of the host\n"
+	"  --hide PATTERN  what of the host stays outside\n"
 	"  --no-io-uring   wait with epoll, as where io_uring is forbidden\n"
 	"  --verbose       print counts of requests at the end\n"
 	"  --help, --version\n";
@@ -30,6 +36,10 @@ enum {
 	OPTION_IMAGE_FD,
 	OPTION_IMAGE,
 	OPTION_ALLOW_DEGRADED,
+	OPTION_HOST,
+	OPTION_HOST_ROOT,
+	OPTION_ADD,
+	OPTION_HIDE,
 	OPTION_NO_IO_URING,
 	OPTION_VERBOSE,
 };
@@ -40,12 +50,27 @@ static const struct option long_options[] = {
 	{"image-fd", required_argument, NULL, OPTION_IMAGE_FD},
 	{"image", required_argument, NULL, OPTION_IMAGE},
 	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
+	{"host", no_argument, NULL, OPTION_HOST},
+	{"host-root", required_argument, NULL, OPTION_HOST_ROOT},
+	{"add", required_argument, NULL, OPTION_ADD},
+	{"hide", required_argument, NULL, OPTION_HIDE},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{"version", no_argument, NULL, OPTION_VERSION},
 	{NULL, 0, NULL, 0},
 };
+
+static int keep(const char **list, unsigned int *count, unsigned int limit, const char *option,
+		const char *value)
+{
+	if (*count == limit) {
+		log_error("%s %s: at most %u can be given", option, value, limit);
+		return -E2BIG;
+	}
+	list[(*count)++] = value;
+	return 0;
+}
 
 static int open_image(const char *path, int *fd)
 {
@@ -76,6 +101,17 @@ static int apply(void *context, int option, char *value)
 	case OPTION_ALLOW_DEGRADED:
 		options->allow_degraded = true;
 		return 0;
+	case OPTION_HOST:
+		options->host = "/";
+		return 0;
+	case OPTION_HOST_ROOT:
+		options->host = value;
+		return 0;
+	case OPTION_ADD:
+		return keep(options->adds, &options->add_count, LIMIT_ROOT_ADDS, "--add", value);
+	case OPTION_HIDE:
+		return keep(options->hides, &options->hide_count, LIMIT_ROOT_HIDES, "--hide",
+			    value);
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;
 		return 0;
@@ -100,8 +136,12 @@ static int check(const struct blk_options *options)
 		log_error("give one of --fd N and --socket PATH (see --help)");
 		return -EINVAL;
 	}
-	if (options->image_fd < 0) {
-		log_error("give the image with --image PATH or --image-fd N (see --help)");
+	if ((options->image_fd < 0) == !options->host) {
+		log_error("give one of --image PATH, --image-fd N and --host (see --help)");
+		return -EINVAL;
+	}
+	if (!options->host && (options->add_count || options->hide_count)) {
+		log_error("--add and --hide are for --host (see --help)");
 		return -EINVAL;
 	}
 	return 1;

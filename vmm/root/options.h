@@ -5,10 +5,17 @@
 
 #include <stdbool.h>
 
+#include "vmm/base/limits.h"
+
 struct blk_options {
 	int socket_fd; /* -1: listen at socket_path */
 	const char *socket_path;
-	int image_fd;
+	int image_fd;     /* -1: the host's directories */
+	const char *host; /* the root directory that those are in; NULL: an image is served */
+	unsigned int add_count;
+	const char *adds[LIMIT_ROOT_ADDS];
+	unsigned int hide_count;
+	const char *hides[LIMIT_ROOT_HIDES];
 	bool no_io_uring;
 	bool allow_degraded; /* go on without walls: vmm/jail/jail.h */
 	bool verbose;

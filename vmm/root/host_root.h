@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --host: plan, image and content together, from the options of mvagent-blk. */
+#ifndef MVAGENT_ROOT_HOST_ROOT_H
+#define MVAGENT_ROOT_HOST_ROOT_H
+
+#include "vmm/root/content.h"
+#include "vmm/root/options.h"
+
+struct host_root;
+
+/* Makes the image of the host's directories, with progress shown if standard error is a terminal.
+ * 0 or -errno with the sentence printed. */
+int host_root_create(struct host_root **root, const struct blk_options *options);
+void host_root_destroy(struct host_root *root);
+
+struct content host_root_content(const struct host_root *root);
+
+/* Prints counts (log_info). */
+void host_root_report(const struct host_root *root);
+
+#endif
