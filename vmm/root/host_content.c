@@ -115,8 +115,9 @@ static bool is_unchanged(const struct host_content *content, const struct slot *
 	struct statx status;
 
 	return statx(slot->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &status) == 0 &&
-	       S_ISREG(status.stx_mode) && status.stx_ino == node->host_inode &&
-	       status.stx_size == node->size && status.stx_mtime.tv_sec == node->mtime &&
+	       S_ISREG(status.stx_mode) && (status.stx_mode & S_IROTH) &&
+	       status.stx_ino == node->host_inode && status.stx_size == node->size &&
+	       status.stx_mtime.tv_sec == node->mtime &&
 	       status.stx_mtime.tv_nsec == node->mtime_ns &&
 	       status.stx_ctime.tv_sec == node->ctime && status.stx_ctime.tv_nsec == node->ctime_ns;
 }

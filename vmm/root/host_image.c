@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "vmm/base/log.h"
 #include "vmm/root/erofs_format.h"
@@ -35,7 +36,7 @@ static int write_metadata(struct host_image *image)
 }
 
 int host_image_build(struct host_image *image, const struct host_plan *plan,
-		     void (*progress)(uint32_t names))
+		     const struct host_progress *progress)
 {
 	int error;
 
@@ -53,8 +54,12 @@ int host_image_build(struct host_image *image, const struct host_plan *plan,
 
 void host_image_destroy(struct host_image *image)
 {
-	tree_free(&image->tree);
-	free((void *)image->metadata);
-	free((void *)image->extents);
+	if (image->mapping) {
+		munmap(image->mapping, image->mapping_bytes);
+	} else {
+		tree_free(&image->tree);
+		free((void *)image->metadata);
+		free((void *)image->extents);
+	}
 	*image = (struct host_image){0};
 }

@@ -21,12 +21,14 @@ struct host_image {
 	const uint8_t *metadata;
 	const struct host_extent *extents; /* ascending, without gaps, from metadata to the end */
 	uint32_t extent_count;
+	void *mapping; /* NULL: all of the above is on the heap; else it is in there */
+	size_t mapping_bytes;
 };
 
 /* Reads the host's directories and makes the image of them. @progress as in host_tree_build. 0 or
  * -errno with the sentence printed; destroy in every case. */
 int host_image_build(struct host_image *image, const struct host_plan *plan,
-		     void (*progress)(uint32_t names));
+		     const struct host_progress *progress);
 void host_image_destroy(struct host_image *image);
 
 #endif

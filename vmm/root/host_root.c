@@ -5,22 +5,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/clock.h"
 #include "vmm/base/log.h"
+#include "vmm/root/host_cache.h"
 #include "vmm/root/host_content.h"
 #include "vmm/root/host_plan.h"
 
 /* Descriptors for all but the host's files: sockets, eventfds, guest memory, the sources. */
 #define OTHER_DESCRIPTORS (32U + LIMIT_ROOT_SOURCES)
 
+/* Progress is shown when it takes longer than this, and not more often. */
+#define PROGRESS_NS 300000000U
+
 struct host_root {
 	struct host_plan plan;
+	struct host_cache *cache; /* NULL: none */
 	struct host_image image;
 	struct host_content *content;
-	uint64_t build_ns;
+	uint64_t ready_ns; /* how long it took */
+	uint64_t shown_ns; /* when progress was shown last, or the beginning */
+	bool progress_shown;
+	bool from_cache;
 };
 
 /* How many files may be open at once. 0: too few. */
@@ -30,12 +39,6 @@ static unsigned int files_to_keep_open(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return 0;
-	/* It takes no harm from select(2), which is what the lower limit is for. */
-	if (limit.rlim_cur < limit.rlim_max && limit.rlim_cur < 1024) {
-		limit.rlim_cur = limit.rlim_max < 1024 ? limit.rlim_max : 1024;
-		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-			return 0;
-	}
 	if (limit.rlim_cur <= OTHER_DESCRIPTORS + LIMIT_BLK_INFLIGHT) {
 		log_error("serving the host's directories takes at least %u open files, and the "
 			  "limit is %llu: raise it with 'ulimit -n'",
@@ -57,24 +60,63 @@ static int make_plan(struct host_plan *plan, const struct blk_options *options)
 	return error;
 }
 
+/* A line on the terminal that the next one overwrites. */
+static void show_progress(void *context, uint32_t names)
+{
+	struct host_root *root = context;
+	uint64_t now = clock_monotonic_ns();
+
+	if (now - root->shown_ns < PROGRESS_NS)
+		return;
+	root->shown_ns = now;
+	root->progress_shown = true;
+	dprintf(STDERR_FILENO, "\rmvagent: looking through this host's tools: %u names", names);
+}
+
+static int build_image(struct host_root *root, bool progress)
+{
+	const struct host_progress shown = {.show = show_progress, .context = root};
+	int64_t second = time(NULL);
+	int error = host_image_build(&root->image, &root->plan, progress ? &shown : NULL);
+
+	if (root->progress_shown)
+		dprintf(STDERR_FILENO, "\r\033[K");
+	if (!error)
+		host_cache_save(root->cache, &root->image, second);
+	return error;
+}
+
+static int fill(struct host_root *root, const struct blk_options *options, unsigned int descriptors)
+{
+	int error = make_plan(&root->plan, options);
+
+	if (!error)
+		error = host_cache_open(&root->cache, options->cache_fd, &root->plan);
+	if (error)
+		return error;
+	root->from_cache = host_cache_load(root->cache, &root->plan, &root->image) == 0;
+	if (!root->from_cache)
+		error = build_image(root, options->progress && isatty(STDERR_FILENO));
+	if (!error)
+		error = host_content_create(&root->content, &root->plan, &root->image, descriptors);
+	return error;
+}
+
 int host_root_create(struct host_root **root, const struct blk_options *options)
 {
 	struct host_root *created = calloc(1, sizeof(*created));
 	unsigned int descriptors = files_to_keep_open();
-	uint64_t begin = clock_monotonic_ns();
 	int error;
 
 	if (!created || !descriptors) {
 		free(created);
 		return descriptors ? -ENOMEM : -EMFILE;
 	}
-	error = make_plan(&created->plan, options);
-	if (!error)
-		error = host_image_build(&created->image, &created->plan, NULL);
-	if (!error)
-		error = host_content_create(&created->content, &created->plan, &created->image,
-					    descriptors);
-	created->build_ns = clock_monotonic_ns() - begin;
+	created->plan.host_fd = -1;
+	created->shown_ns = clock_monotonic_ns();
+	created->ready_ns = created->shown_ns;
+	error = fill(created, options, descriptors);
+	created->ready_ns = clock_monotonic_ns() - created->ready_ns;
 	if (error)
 		host_root_destroy(created);
 	else
@@ -86,8 +128,12 @@ void host_root_destroy(struct host_root *root)
 {
 	if (!root)
 		return;
+	/* The next run looks again: what changed in place has left no trace in its directory. */
+	if (root->content && host_content_counters(root->content).changed)
+		host_cache_drop(root->cache);
 	host_content_destroy(root->content);
 	host_image_destroy(&root->image);
+	host_cache_close(root->cache);
 	host_plan_destroy(&root->plan);
 	free(root);
 }
@@ -103,10 +149,10 @@ void host_root_report(const struct host_root *root)
 	struct host_content_counters content = host_content_counters(root->content);
 
 	log_info("%llu directories, %llu files and %llu links of the host in %llu KiB of metadata, "
-		 "made in %llu ms; %llu files opened, %llu refused",
+		 "%s in %llu us; %llu files opened, %llu refused",
 		 (unsigned long long)counts->directories, (unsigned long long)counts->files,
 		 (unsigned long long)counts->symlinks,
 		 (unsigned long long)root->image.layout.metadata_bytes >> 10,
-		 (unsigned long long)root->build_ns / CLOCK_NS_PER_MS,
+		 root->from_cache ? "checked" : "made", (unsigned long long)root->ready_ns / 1000,
 		 (unsigned long long)content.opened, (unsigned long long)content.changed);
 }

@@ -370,7 +370,7 @@ static void count_nodes(const struct tree *tree, struct host_counts *counts)
 }
 
 int host_tree_build(const struct host_plan *plan, struct tree *tree, struct host_counts *counts,
-		    void (*progress)(uint32_t names))
+		    const struct host_progress *progress)
 {
 	struct walk *walk = calloc(1, sizeof(*walk));
 	int64_t root;
@@ -388,7 +388,7 @@ int host_tree_build(const struct host_plan *plan, struct tree *tree, struct host
 		if (tree->nodes[i].kind == TREE_DIRECTORY)
 			error = walk_directory(walk, i);
 		if (progress && i % PROGRESS_NAMES == 0)
-			progress(tree->node_count);
+			progress->show(progress->context, tree->node_count);
 	}
 	count_nodes(tree, counts);
 	host_names_free(&walk->names);

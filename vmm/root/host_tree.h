@@ -22,11 +22,16 @@ struct host_counts {
 	uint64_t vanished;  /* left out: it went away, or changed, while we looked */
 };
 
-/* Reads the directories of the plan, and the links; no file is opened. Calls @progress (may be
- * NULL) now and then with the count of names so far. 0 or -errno with the sentence printed; free
- * the tree in every case. */
+/* Who wants to know, now and then, how many names were met so far. */
+struct host_progress {
+	void (*show)(void *context, uint32_t names);
+	void *context;
+};
+
+/* Reads the directories of the plan, and the links; no file is opened. @progress may be NULL. 0 or
+ * -errno with the sentence printed; free the tree in every case. */
 int host_tree_build(const struct host_plan *plan, struct tree *tree, struct host_counts *counts,
-		    void (*progress)(uint32_t names));
+		    const struct host_progress *progress);
 
 /* Opens what is at @path below a directory of the host: following no link, never out of it, nor
  * into another mount. @flags as open(2) has them; close-on-exec is added. Descriptor or -errno. */

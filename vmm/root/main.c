@@ -154,6 +154,9 @@ int main(int argc, char **argv)
 		log_errno(result, "cannot set up the root device");
 	else
 		result = jail_seal(filter_blk, options.allow_degraded);
+	if (!result && options.ready_fd >= 0)
+		result = fd_write_full(options.ready_fd, "", 1);
+	fd_close(&options.ready_fd);
 	if (!result) {
 		result = loop_run(server.loop);
 		if (result)
@@ -161,6 +164,7 @@ int main(int argc, char **argv)
 		report(&server);
 	}
 	server_destroy(&server);
+	fd_close(&options.cache_fd);
 	fd_close(&options.image_fd);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }

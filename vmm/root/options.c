@@ -26,6 +26,9 @@ static const char usage[] =
 	"  --host-root DIR the same of another system, whose root directory is DIR\n"
 	"  --add DIR       one more directory of the host\n"
 	"  --hide PATTERN  what of the host stays outside\n"
+	"  --cache-fd N    a directory of the user's where images of the host are kept\n"
+	"  --progress      show it on a terminal\n"
+	"  --ready-fd N    write a byte there, and close it, when the device can be served\n"
 	"  --no-io-uring   wait with epoll, as where io_uring is forbidden\n"
 	"  --verbose       print counts of requests at the end\n"
 	"  --help, --version\n";
@@ -40,6 +43,9 @@ enum {
 	OPTION_HOST_ROOT,
 	OPTION_ADD,
 	OPTION_HIDE,
+	OPTION_CACHE_FD,
+	OPTION_PROGRESS,
+	OPTION_READY_FD,
 	OPTION_NO_IO_URING,
 	OPTION_VERBOSE,
 };
@@ -54,6 +60,9 @@ static const struct option long_options[] = {
 	{"host-root", required_argument, NULL, OPTION_HOST_ROOT},
 	{"add", required_argument, NULL, OPTION_ADD},
 	{"hide", required_argument, NULL, OPTION_HIDE},
+	{"cache-fd", required_argument, NULL, OPTION_CACHE_FD},
+	{"progress", no_argument, NULL, OPTION_PROGRESS},
+	{"ready-fd", required_argument, NULL, OPTION_READY_FD},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{"help", no_argument, NULL, OPTION_HELP},
@@ -112,6 +121,13 @@ static int apply(void *context, int option, char *value)
 	case OPTION_HIDE:
 		return keep(options->hides, &options->hide_count, LIMIT_ROOT_HIDES, "--hide",
 			    value);
+	case OPTION_CACHE_FD:
+		return option_parse_fd("--cache-fd", value, &options->cache_fd);
+	case OPTION_PROGRESS:
+		options->progress = true;
+		return 0;
+	case OPTION_READY_FD:
+		return option_parse_fd("--ready-fd", value, &options->ready_fd);
 	case OPTION_NO_IO_URING:
 		options->no_io_uring = true;
 		return 0;
@@ -151,7 +167,8 @@ int blk_options_parse(struct blk_options *options, int argc, char **argv)
 {
 	int result;
 
-	*options = (struct blk_options){.socket_fd = -1, .image_fd = -1};
+	*options = (struct blk_options){
+		.socket_fd = -1, .image_fd = -1, .cache_fd = -1, .ready_fd = -1};
 	result = option_set_parse(&option_set, argc, argv, options);
 	return result > 0 ? check(options) : result;
 }
