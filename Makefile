@@ -60,7 +60,7 @@ $(1): $$(BUILD)/obj/vmm/$(2)/main.o $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $$^ $(4) -o $$@
 endef
-$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli fs review wire jail base,$(CJSON) -l:libseccomp.a))
+$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli fs root review wire jail base,$(CJSON) -l:libseccomp.a))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-vmm,machine,machine virtio loop wire jail base,-l:liburing.a -l:libseccomp.a -lfdt -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs review virtio wire loop jail base,-l:liburing.a -l:libseccomp.a -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a))

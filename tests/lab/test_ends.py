@@ -245,11 +245,11 @@ def test_output_that_cannot_be_written():
             expect_equal((status, outcome["exit_status"]), (125, 125), "status")
             expect_equal(outcome["outcome"], "output-lost", "outcome")
             expect_in("cannot write the command's standard output: No space left on device", it.error)
-    closed = subprocess.run([f"{harness.MVAGENT} run -- echo hello >&-"], shell=True, stderr=subprocess.PIPE,
+    closed = subprocess.run([f"{harness.MVAGENT} run {harness.ROOT_WORDS} -- echo hello >&-"], shell=True, stderr=subprocess.PIPE,
                             timeout=harness.LIMIT, check=False)
     expect_equal(closed.returncode, 125, "status")
     expect_in("cannot write the command's standard output: Bad file descriptor", closed.stderr.decode())
-    closed = subprocess.run([f"{harness.MVAGENT} run -- true >&-"], shell=True, stderr=subprocess.PIPE,
+    closed = subprocess.run([f"{harness.MVAGENT} run {harness.ROOT_WORDS} -- true >&-"], shell=True, stderr=subprocess.PIPE,
                             timeout=harness.LIMIT, check=False)
     expect_equal((closed.returncode, closed.stderr), (0, b""), "a command that says nothing")
 

@@ -93,14 +93,14 @@ def test_end_of_stdin_is_passed_on():
 
 def test_reader_that_leaves_gives_epipe():
     result = subprocess.run(
-        f"{harness.MVAGENT} run -- sh -c 'trap \"\" PIPE; yes' | head -n 3",
+        f"{harness.MVAGENT} run {harness.ROOT_WORDS} -- sh -c 'trap \"\" PIPE; yes' | head -n 3",
         shell=True, capture_output=True, timeout=harness.LIMIT, check=False)
     expect_equal(result.stdout, b"y\ny\ny\n", "what the reader got")
     expect_in("Broken pipe", result.stderr.decode())
 
 
 def test_standard_descriptors_may_be_closed():
-    result = subprocess.run(f"{harness.MVAGENT} run -- echo hello 0<&- 2>&-", shell=True,
+    result = subprocess.run(f"{harness.MVAGENT} run {harness.ROOT_WORDS} -- echo hello 0<&- 2>&-", shell=True,
                             stdout=subprocess.PIPE, timeout=harness.LIMIT, check=False)
     expect_equal((result.returncode, result.stdout), (0, b"hello\n"))
 
@@ -247,13 +247,13 @@ def test_kvm_absent_or_forbidden():
     for setup, words in (("mount --bind /dev/null /dev/kvm", "does not answer as KVM does"),
                          ("mount -t tmpfs t /dev && mknod /dev/null c 1 3", "there is no /dev/kvm")):
         begin = time.monotonic()
-        result = subprocess.run(["unshare", "-m", "sh", "-c", f"{setup} && exec {harness.MVAGENT} run -- true"],
+        result = subprocess.run(["unshare", "-m", "sh", "-c", f"{setup} && exec {harness.MVAGENT} run {harness.ROOT_WORDS} -- true"],
                                 capture_output=True, timeout=60, check=False)
         expect_equal(result.returncode, 125, "status")
         expect_in(words, result.stderr.decode())
         expect(time.monotonic() - begin < 5, "it took long to say so")
     result = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c",
-                             f"exec {harness.MVAGENT} run -- true"], capture_output=True, timeout=60, check=False)
+                             f"exec {harness.MVAGENT} run {harness.ROOT_WORDS} -- true"], capture_output=True, timeout=60, check=False)
     if os.stat("/dev/kvm").st_mode & 0o002 == 0:
         expect_in("add yourself to its group", result.stderr.decode())
 

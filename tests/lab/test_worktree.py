@@ -349,7 +349,7 @@ def test_many_files_few_descriptors():
             for inner in range(100):
                 (sub / f"f{inner}").touch()
         script = "find . -type f | wc -l; find . -type f -exec cat {} + | wc -c; rm -r d1*; find . -type f | wc -l"
-        command = f"ulimit -n 256; exec {harness.MVAGENT} run --share {place} -- sh -c '{script}'"
+        command = f"ulimit -n 256; exec {harness.MVAGENT} run {harness.ROOT_WORDS} --share {place} -- sh -c '{script}'"
         done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                               timeout=400, check=False)
         expect_equal((done.returncode, done.stdout.split()), (0, [b"5000", b"0", b"3900"]), f"{done.stderr[-300:]}")

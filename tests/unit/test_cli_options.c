@@ -63,7 +63,9 @@ static void test_defaults(void **state)
 	assert_string_equal(line.capture.text, "");
 	assert_int_equal(options->share_count, 0);
 	assert_int_equal(options->variable_count, 0);
-	assert_null(options->root);
+	assert_null(options->root.image);
+	assert_int_equal(options->root.add_count + options->root.hide_count, 0);
+	assert_int_equal(options->root.scratch_mib, 0);
 	assert_null(options->kernel);
 	assert_null(options->json);
 	assert_null(options->working_directory);
@@ -92,7 +94,8 @@ static void test_every_option(void **state)
 			       "--debug-console", "--terminal-passthrough", "--quiet", "-v",
 			       "--trap-registers", "--no-io-uring", "--hide", "*.key",
 			       "--show=a/.env", "--protect", "ci", "--unprotect", ".vscode",
-			       "--cache", "exclusive", "--share-anyway", "--", "ls", "-l"),
+			       "--cache", "exclusive", "--share-anyway", "--scratch", "3G", "--",
+			       "ls", "-l"),
 			 RUN_OPTIONS_RUN);
 	assert_int_equal(options->rule_count, 4);
 	assert_string_equal(options->rules[0].option, "--hide");
@@ -110,7 +113,8 @@ static void test_every_option(void **state)
 	assert_true(options->shares[1].read_only && !options->shares[1].review);
 	assert_string_equal(options->shares[2].directory, "/d");
 	assert_true(options->shares[2].review && !options->shares[2].read_only);
-	assert_string_equal(options->root, "r.erofs");
+	assert_string_equal(options->root.image, "r.erofs");
+	assert_int_equal(options->root.scratch_mib, 3072);
 	assert_string_equal(options->working_directory, "/w");
 	assert_true(options->as_root);
 	assert_int_equal(options->variable_count, 2);

@@ -94,7 +94,7 @@ class Mvagent(Subject):
     command = ("sh", "script")
 
     def start(self):
-        self.spawn(*AS_OWNER, harness.MVAGENT, "run", "-v", "--memory", f"{MEMORY}M", "--cpus", CPUS, "--cache", self.cache,
+        self.spawn(*AS_OWNER, harness.MVAGENT, "run", *harness.ROOT, "-v", "--memory", f"{MEMORY}M", "--cpus", CPUS, "--cache", self.cache,
                    "--share", self.share, "--at", "/mnt", "--", *self.command,
                    stdout=subprocess.PIPE)
 

@@ -11,12 +11,14 @@
 #include "vmm/cli/doctor.h"
 #include "vmm/cli/outcome.h"
 #include "vmm/cli/review_commands.h"
+#include "vmm/cli/root_show.h"
 #include "vmm/cli/run.h"
 
 static const char usage[] =
 	"usage: mvagent COMMAND\n"
 	"  run [--share DIR] -- COMMAND...  run a command in a virtual machine of its own\n"
 	"  diff, apply, discard, runs       see, take or throw away what a run changed in review\n"
+	"  root show                        see what of this host is in the machine's root\n"
 	"  doctor                           check whether this machine can\n"
 	"  version                          print the version\n"
 	"'mvagent COMMAND --help' says more; 'man mvagent' says it all.\n";
@@ -66,6 +68,8 @@ int main(int argc, char **argv)
 		return discard_command(argc - 1, argv + 1);
 	if (strcmp(argv[1], "runs") == 0)
 		return runs_command(argc - 1, argv + 1);
+	if (strcmp(argv[1], "root") == 0)
+		return root_command(argc - 1, argv + 1);
 	if (strcmp(argv[1], "doctor") == 0)
 		return doctor_command(argc - 1, argv + 1);
 	if (strcmp(argv[1], "version") == 0 || strcmp(argv[1], "--version") == 0)

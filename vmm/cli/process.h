@@ -9,7 +9,7 @@
 
 #include "vmm/base/limits.h"
 
-#define PROCESS_MAX_ARGUMENTS (96 + 2 * LIMIT_RUN_RULES)
+#define PROCESS_MAX_ARGUMENTS (96 + 2 * (LIMIT_RUN_RULES + LIMIT_ROOT_ADDS + LIMIT_ROOT_HIDES))
 #define PROCESS_MAX_FDS       64
 
 /* A command line under construction. Texts and descriptors stay the caller's until process_start.

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
@@ -149,6 +150,20 @@ static void run_destroy(struct run *run)
 	free(run);
 }
 
+/* Why the machine was not started: a signal, or what was said last. */
+static void give_setup_outcome(struct run *run)
+{
+	int number = supervisor_pending_signal();
+
+	if (number) {
+		outcome_give(&run->report.outcome, OUTCOME_INTERRUPTED, number,
+			     "interrupted by SIG%s", sigabbrev_np(number));
+		return;
+	}
+	outcome_give(&run->report.outcome, OUTCOME_SETUP_FAILED, 0, "%s", log_last_error());
+	run->outcome_printed = true;
+}
+
 /* With the options known: the run itself. */
 static int run_supervise(struct run *run, struct supervisor *supervisor)
 {
@@ -156,8 +171,7 @@ static int run_supervise(struct run *run, struct supervisor *supervisor)
 		return EXIT_MVAGENT;
 	supervisor_block_signals();
 	if (run_prepare(run, supervisor) < 0) {
-		outcome_give(&run->report.outcome, OUTCOME_SETUP_FAILED, 0, "%s", log_last_error());
-		run->outcome_printed = true;
+		give_setup_outcome(run);
 		for (unsigned int i = 0; i < supervisor->process_count; i++)
 			process_kill(&supervisor->processes[i]);
 		free(supervisor->start_message);

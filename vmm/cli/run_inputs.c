@@ -9,6 +9,7 @@
 
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/cli/cache_directory.h"
 #include "vmm/cli/kvm_probe.h"
 
 static int inputs_open_file(const char *given, const char *option, const struct installation *where,
@@ -68,13 +69,16 @@ int run_inputs_open(struct run_inputs *inputs, const struct run_options *options
 					  &kernel_kind);
 	if (!error)
 		error = inputs_open_file(NULL, NULL, where, "initramfs.cpio", &inputs->initrd_fd);
-	if (!error)
-		error = inputs_open_file(options->root, "--root", where, "base.erofs",
+	if (!error && options->root.image)
+		error = inputs_open_file(options->root.image, "--root", where, NULL,
 					 &inputs->image_fd);
-	if (!error)
-		error = inputs_check_file(inputs->image_fd, options->root, "--root", &image_kind);
+	if (!error && options->root.image)
+		error = inputs_check_file(inputs->image_fd, options->root.image, "--root",
+					  &image_kind);
 	if (error)
 		return error;
+	if (!options->root.image)
+		inputs->cache_fd = cache_directory_open("root");
 	kvm_probe(&probe, 0);
 	inputs->kvm_fd = probe.fd;
 	if (probe.state == KVM_STATE_HARDWARE)
@@ -89,4 +93,5 @@ void run_inputs_close(struct run_inputs *inputs)
 	fd_close(&inputs->kernel_fd);
 	fd_close(&inputs->initrd_fd);
 	fd_close(&inputs->image_fd);
+	fd_close(&inputs->cache_fd);
 }

@@ -11,10 +11,11 @@ struct run_inputs {
 	int kvm_fd;
 	int kernel_fd;
 	int initrd_fd;
-	int image_fd;
+	int image_fd; /* -1 also where the root is the host's own */
+	int cache_fd; /* of that; -1: there is no cache */
 };
 
-#define RUN_INPUTS_NONE ((struct run_inputs){-1, -1, -1, -1})
+#define RUN_INPUTS_NONE ((struct run_inputs){-1, -1, -1, -1, -1})
 
 /* Opens what the options name, else the installation's own, and /dev/kvm. 0 or -errno with the
  * sentence printed. Close in every case. */

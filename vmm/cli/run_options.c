@@ -30,7 +30,13 @@ static const char usage[] =
 	"  --cache MODE          shared: you may change the shares meanwhile (default);\n"
 	"                        exclusive: you do not, which is faster; none: nothing is cached\n"
 	"  --at PATH             where the share named before this option appears in the guest\n"
-	"  --root IMAGE          root file system, an EROFS image (default: the base image)\n"
+	"  --root host|IMAGE     root file system: this host's own tools, read-only (default), or "
+	"an\n"
+	"                        EROFS image\n"
+	"  --root-add DIR        one more directory of this host in the root, such as ~/.nvm\n"
+	"  --root-hide PATTERN   what of this host's tools the command must not see\n"
+	"  --scratch SIZE        room for what the command changes in the root, and in /tmp\n"
+	"                        (default: half of the memory)\n"
 	"  --workdir PATH        working directory in the guest\n"
 	"  --user agent|root     who runs the command (default: agent, with your name and ids)\n"
 	"  --env NAME[=VALUE]    give the command a variable, by default none of yours\n"
@@ -62,6 +68,9 @@ enum {
 	OPTION_SHARE_ANYWAY,
 	OPTION_CACHE,
 	OPTION_ROOT,
+	OPTION_ROOT_ADD,
+	OPTION_ROOT_HIDE,
+	OPTION_SCRATCH,
 	OPTION_WORKDIR,
 	OPTION_USER,
 	OPTION_ENV,
@@ -91,6 +100,9 @@ static const struct option long_options[] = {
 	{"share-anyway", no_argument, NULL, OPTION_SHARE_ANYWAY},
 	{"cache", required_argument, NULL, OPTION_CACHE},
 	{"root", required_argument, NULL, OPTION_ROOT},
+	{"root-add", required_argument, NULL, OPTION_ROOT_ADD},
+	{"root-hide", required_argument, NULL, OPTION_ROOT_HIDE},
+	{"scratch", required_argument, NULL, OPTION_SCRATCH},
 	{"workdir", required_argument, NULL, OPTION_WORKDIR},
 	{"user", required_argument, NULL, OPTION_USER},
 	{"env", required_argument, NULL, OPTION_ENV},
@@ -338,8 +350,13 @@ static int set_option(void *context, int option, char *value)
 	case OPTION_WORKDIR:
 		return set_working_directory(options, value);
 	case OPTION_ROOT:
-		options->root = value;
-		break;
+		return run_root_set(&options->root, value);
+	case OPTION_ROOT_ADD:
+		return run_root_add(&options->root, value);
+	case OPTION_ROOT_HIDE:
+		return run_root_hide(&options->root, value);
+	case OPTION_SCRATCH:
+		return run_root_set_scratch(&options->root, value);
 	case OPTION_JSON:
 		options->json = value;
 		break;
@@ -401,6 +418,8 @@ enum run_options_result run_options_parse(struct run_options *options, int argc,
 	result = option_set_parse(&option_set, argc, argv, options);
 	if (result <= 0)
 		return result < 0 ? RUN_OPTIONS_ERROR : RUN_OPTIONS_DONE;
+	if (run_root_check(&options->root))
+		return RUN_OPTIONS_ERROR;
 	if (result == argc) {
 		log_error("no command was given; for instance: mvagent run --share . -- ls");
 		return RUN_OPTIONS_ERROR;
@@ -413,4 +432,5 @@ void run_options_free(struct run_options *options)
 {
 	free(options->variables);
 	options->variables = NULL;
+	run_root_free(&options->root);
 }

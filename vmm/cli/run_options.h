@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "vmm/base/limits.h"
+#include "vmm/cli/run_root.h"
 #include "vmm/fs/coherence.h"
 
 struct run_share {
@@ -29,7 +30,7 @@ struct run_options {
 	unsigned int rule_count;
 	struct run_rule rules[LIMIT_RUN_RULES];
 	enum fs_cache cache;
-	const char *root;              /* image file; NULL: the installed base image */
+	struct run_root root;
 	const char *kernel;            /* vmlinux; NULL: the installed one */
 	const char *working_directory; /* in the guest; NULL: the first share, or / */
 	const char *json;              /* file for the outcome */

@@ -2,10 +2,13 @@
 #include "vmm/cli/run_start.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
@@ -16,6 +19,8 @@
  * console.
  */
 #define COMMAND_LINE_BASE "panic=-1 reboot=k earlyprintk=serial,keep tsc=reliable swiotlb=noforce"
+
+#define READY_POLL_MS 100
 
 void run_sockets_init(struct run_sockets *sockets)
 {
@@ -53,6 +58,18 @@ void run_sockets_close_children_ends(struct run_sockets *sockets)
 	}
 }
 
+/* Init takes the size of what lives in memory from there (guest/init.c). */
+static void add_command_line(struct process_plan *plan, const struct run_options *options)
+{
+	char scratch[64] = "";
+
+	if (options->root.scratch_mib)
+		snprintf(scratch, sizeof(scratch), " mvagent_memory=%lluM",
+			 (unsigned long long)options->root.scratch_mib);
+	process_plan_add(plan, "%s %s%s", options->debug_console ? "loglevel=7" : "loglevel=1",
+			 COMMAND_LINE_BASE, scratch);
+}
+
 /* The machine's process gets its end of everything. */
 static int start_vmm(const struct run_parts *parts, struct process *process)
 {
@@ -70,8 +87,7 @@ static int start_vmm(const struct run_parts *parts, struct process *process)
 	process_plan_add(&plan, "--cpus");
 	process_plan_add(&plan, "%u", options->cpus);
 	process_plan_add(&plan, "--command-line");
-	process_plan_add(&plan, "%s %s", options->debug_console ? "loglevel=7" : "loglevel=1",
-			 COMMAND_LINE_BASE);
+	add_command_line(&plan, options);
 	process_plan_add_fd(&plan, "--monitor-fd", "", parts->sockets->monitor[1]);
 	process_plan_add_fd(&plan, "--kvm-fd", "", parts->inputs->kvm_fd);
 	process_plan_add_fd(&plan, "--kernel-fd", "", parts->inputs->kernel_fd);
@@ -102,7 +118,7 @@ static int start_vmm(const struct run_parts *parts, struct process *process)
 	return process_start(process, &plan);
 }
 
-static int start_blk(const struct run_parts *parts, struct process *process)
+static int start_blk(const struct run_parts *parts, int ready_fd, struct process *process)
 {
 	struct process_plan plan;
 	char path[PATH_MAX];
@@ -111,7 +127,15 @@ static int start_blk(const struct run_parts *parts, struct process *process)
 		return -ENAMETOOLONG;
 	process_plan_init(&plan, "mvagent-blk", path);
 	process_plan_add_fd(&plan, "--fd", "", parts->sockets->blk[1]);
-	process_plan_add_fd(&plan, "--image-fd", "", parts->inputs->image_fd);
+	process_plan_add_fd(&plan, "--ready-fd", "", ready_fd);
+	if (parts->options->root.image)
+		process_plan_add_fd(&plan, "--image-fd", "", parts->inputs->image_fd);
+	else
+		run_root_plan(&parts->options->root, &plan);
+	if (parts->inputs->cache_fd >= 0)
+		process_plan_add_fd(&plan, "--cache-fd", "", parts->inputs->cache_fd);
+	if (!parts->options->quiet)
+		process_plan_add(&plan, "--progress");
 	if (parts->options->no_io_uring)
 		process_plan_add(&plan, "--no-io-uring");
 	if (parts->options->allow_degraded)
@@ -161,19 +185,59 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 	return process_start(process, &plan);
 }
 
+/* Waits until the root can be served: looking through the host's directories takes a while. The
+ * signals that end a run are blocked; one that came ends the wait, with -EINTR. */
+static int wait_until_ready(int ready_fd)
+{
+	struct pollfd ready = {.fd = ready_fd, .events = POLLIN};
+	char byte;
+
+	for (;;) {
+		int count = poll(&ready, 1, READY_POLL_MS);
+
+		if (count > 0)
+			break;
+		if (count < 0 && errno != EINTR)
+			return log_errno(-errno, "cannot wait for mvagent-blk");
+		if (supervisor_pending_signal())
+			return -EINTR;
+	}
+	if (fd_read_full(ready_fd, &byte, 1) == 0)
+		return 0;
+	/* Its own words are above. */
+	log_error("mvagent-blk cannot serve the root file system");
+	return -EIO;
+}
+
+static int start_root(const struct run_parts *parts, struct process *process)
+{
+	int ends[2];
+	int error;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return log_errno(-errno, "cannot start mvagent-blk");
+	error = start_blk(parts, ends[1], process);
+	fd_close(&ends[1]);
+	if (!error)
+		error = wait_until_ready(ends[0]);
+	fd_close(&ends[0]);
+	return error;
+}
+
 int run_start(const struct run_parts *parts, struct supervisor *supervisor)
 {
 	int error;
 
-	/* [0] is the machine: it is the one to be told to stop. */
+	/* [0] is the machine: it is the one to be told to stop. The root comes first all the same:
+	 * it may take longer to be ready than a front end would wait. */
+	supervisor->processes[0].pidfd = supervisor->processes[1].pidfd = -1;
+	supervisor->process_count = 2;
+	error = start_root(parts, &supervisor->processes[1]);
+	if (error)
+		return error;
 	error = start_vmm(parts, &supervisor->processes[0]);
 	if (error)
 		return error;
-	supervisor->process_count = 1;
-	error = start_blk(parts, &supervisor->processes[1]);
-	if (error)
-		return error;
-	supervisor->process_count = 2;
 	for (unsigned int i = 0; i < parts->shares->count; i++) {
 		error = start_fs(parts, i, &supervisor->processes[supervisor->process_count]);
 		if (error)

@@ -52,6 +52,20 @@ void supervisor_block_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+int supervisor_pending_signal(void)
+{
+	static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	sigset_t set;
+
+	if (sigpending(&set) < 0)
+		return 0;
+	for (unsigned int i = 0; i < sizeof(ending) / sizeof(ending[0]); i++) {
+		if (sigismember(&set, ending[i]))
+			return ending[i];
+	}
+	return 0;
+}
+
 static int supervisor_open(struct supervisor *supervisor)
 {
 	sigset_t set;

@@ -55,4 +55,7 @@ void supervisor_run(struct supervisor *supervisor);
 
 void supervisor_block_signals(void);
 
+/* The one of them that has come meanwhile and would end a run; 0: none. */
+int supervisor_pending_signal(void);
+
 #endif

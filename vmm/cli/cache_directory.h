@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The user's cache directory. */
+#ifndef MVAGENT_CLI_CACHE_DIRECTORY_H
+#define MVAGENT_CLI_CACHE_DIRECTORY_H
+
+/* Opens (O_PATH) the directory mvagent/NAME of $XDG_CACHE_HOME or ~/.cache, made if it is not
+ * there, closed to all others. Descriptor, or -errno: then there is no cache, which is no failure.
+ */
+int cache_directory_open(const char *name);
+
+#endif
