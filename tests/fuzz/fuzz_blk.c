@@ -5,9 +5,9 @@
  * changed, and those hold the image, zeros and the status.
  *
  * Input, again and again until it ends: one byte of circumstances (bit 0: io_uring, bit 1: nothing
- * is cached, bit 2: the image has shrunk), one with the count of buffers, for each buffer address
- * (2), length (2) and whether it is writable (1), then 16 bytes that are put where the first one
- * is.
+ * is cached, bit 2: the file has shrunk, bit 3: the content is of many pieces), one with the count
+ * of buffers, for each buffer address (2), length (2) and whether it is writable (1), then 16 bytes
+ * that are put where the first one is.
  */
 #include <errno.h>
 #include <linux/virtio_ring.h>
@@ -36,6 +36,7 @@
 #define IN_IO_URING    1U
 #define IS_COLD        2U
 #define IS_SHRUNK      4U
+#define IS_PIECES      8U
 #define REQUIRE(truth) ((truth) ? (void)0 : abort())
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -51,6 +52,16 @@ ssize_t preadv2(int fd, const struct iovec *vector, int count, off_t offset, int
 	}
 	return syscall(SYS_preadv2, fd, vector, count, (long)offset, 0L, flags);
 }
+
+/* What the device is made of with IS_PIECES; a piece ends where the next one begins. */
+static const struct {
+	uint32_t begin;
+	enum { MEMORY, FROM_FILE, ZEROS, NOT_THERE, CHANGES } kind;
+} pieces[] = {
+	{0, MEMORY},      {700, FROM_FILE},   {3000, ZEROS},     {3100, FROM_FILE},
+	{6000, ZEROS},    {6144, MEMORY},     {9000, NOT_THERE}, {9500, FROM_FILE},
+	{10000, CHANGES}, {10010, FROM_FILE}, {11000, MEMORY},   {IMAGE_SECTORS * 512U, MEMORY},
+};
 
 struct buffer {
 	uint32_t address;
@@ -71,8 +82,9 @@ static struct {
 	uint8_t expected[MEMORY_BYTES];
 	uint8_t image[IMAGE_SECTORS * BLK_SECTOR_BYTES];
 	struct guest_memory guest;
-	struct image contents[2][2];
-	struct blk *devices[2][2]; /* by io_uring, by shrunk */
+	struct image contents[2][2];  /* by io_uring, by shrunk */
+	struct blk *devices[2][2][2]; /* by pieces too */
+	uint64_t begun;               /* pieces that did not end yet */
 	struct virtqueue queue;
 } world;
 
@@ -82,18 +94,61 @@ static void finish_batch(void *context)
 	virtqueue_publish(&world.queue);
 }
 
-static void make_device(bool io_uring, bool shrunk)
+static unsigned int piece_of(uint64_t offset)
 {
+	unsigned int index = 0;
+
+	while (offset >= pieces[index + 1].begin)
+		index++;
+	return index;
+}
+
+static int begin_piece(void *context, uint64_t offset, uint64_t length, struct content_piece *piece)
+{
+	struct image *image = context;
+	unsigned int index = piece_of(offset);
+
+	REQUIRE(length > 0 && offset + length <= sizeof(world.image));
+	if (pieces[index].kind == NOT_THERE)
+		return -EIO;
+	*piece = (struct content_piece){
+		.fd = -1,
+		.token = index,
+		.length = bytes_minimum(length, pieces[index + 1].begin - offset),
+		.no_nowait = &image->no_nowait,
+	};
+	if (pieces[index].kind == FROM_FILE || pieces[index].kind == CHANGES) {
+		piece->fd = image->fd;
+		piece->offset = offset;
+	} else if (pieces[index].kind == MEMORY) {
+		piece->memory = world.image + offset;
+	}
+	world.begun++;
+	return 0;
+}
+
+static int end_piece(void *context, const struct content_piece *piece, int result)
+{
+	(void)context;
+	REQUIRE(world.begun-- > 0);
+	return result || pieces[piece->token].kind == CHANGES ? -EIO : 0;
+}
+
+static void make_device(bool io_uring, bool shrunk, bool of_pieces)
+{
+	static const struct content_ops ops = {.begin = begin_piece, .end = end_piece};
 	struct blk_description description = {.finish_batch = finish_batch};
 	int fd = memfd_create("image", MFD_CLOEXEC);
 
 	REQUIRE(fd >= 0);
 	REQUIRE(fd_write_full(fd, world.image, shrunk ? SHRUNK_BYTES : sizeof(world.image)) == 0);
 	description.content = image_content(&world.contents[io_uring][shrunk], fd, IMAGE_SECTORS);
+	if (of_pieces)
+		description.content.ops = &ops;
 	REQUIRE(loop_create(&description.loop, LIMIT_BLK_INFLIGHT,
 			    io_uring ? LOOP_BACKEND_ANY : LOOP_BACKEND_EPOLL) == 0);
 	REQUIRE(loop_enable(description.loop) == 0);
-	REQUIRE(blk_create(&world.devices[io_uring][shrunk], &description) == 0);
+	REQUIRE(blk_create(&world.devices[io_uring][shrunk][of_pieces], &description) == 0);
 }
 
 static void make_world(void)
@@ -103,8 +158,10 @@ static void make_world(void)
 	REQUIRE(guest_memory_add(&world.guest, &region) == 0);
 	for (size_t i = 0; i < sizeof(world.image); i++)
 		world.image[i] = (uint8_t)(i * 13 + i / BLK_SECTOR_BYTES + 1);
-	for (int i = 0; i < 4; i++)
-		make_device(i & 1, i & 2);
+	memset(world.image + 3000, 0, 100);
+	memset(world.image + 6000, 0, 144);
+	for (int i = 0; i < 8; i++)
+		make_device(i & 1, i & 2, i & 4);
 	world.ready = true;
 }
 
@@ -207,16 +264,30 @@ struct answer {
 	uint8_t status;
 };
 
-static struct answer answer_read(uint64_t sector, uint32_t bytes, bool shrunk)
+static bool pieces_readable(uint64_t offset, uint64_t end, bool shrunk)
 {
-	size_t end = shrunk ? SHRUNK_BYTES : sizeof(world.image);
+	for (; offset < end; offset++) {
+		unsigned int index = piece_of(offset);
+
+		if (pieces[index].kind == NOT_THERE || pieces[index].kind == CHANGES ||
+		    (pieces[index].kind == FROM_FILE && shrunk && offset >= SHRUNK_BYTES))
+			return false;
+	}
+	return true;
+}
+
+static struct answer answer_read(uint64_t sector, uint32_t bytes, uint8_t circumstances)
+{
+	size_t end = circumstances & IS_SHRUNK ? SHRUNK_BYTES : sizeof(world.image);
 	size_t offset;
 
 	if (bytes % BLK_SECTOR_BYTES || sector > IMAGE_SECTORS ||
 	    bytes / BLK_SECTOR_BYTES > IMAGE_SECTORS - sector)
 		return (struct answer){.status = VIRTIO_BLK_S_IOERR};
 	offset = sector * BLK_SECTOR_BYTES;
-	if (offset + bytes <= end || bytes == 0)
+	if (circumstances & IS_PIECES
+		    ? pieces_readable(offset, offset + bytes, circumstances & IS_SHRUNK)
+		    : offset + bytes <= end || bytes == 0)
 		return (struct answer){world.image + offset, bytes, VIRTIO_BLK_S_OK};
 	return (struct answer){.status = VIRTIO_BLK_S_IOERR};
 }
@@ -230,7 +301,7 @@ static struct answer answer_to(const struct request *request, uint32_t bytes)
 		return (struct answer){.status = VIRTIO_BLK_S_IOERR};
 	switch (header.type) {
 	case VIRTIO_BLK_T_IN:
-		return answer_read(header.sector, bytes, request->circumstances & IS_SHRUNK);
+		return answer_read(header.sector, bytes, request->circumstances);
 	case VIRTIO_BLK_T_GET_ID:
 		return (struct answer){id, sizeof(id), VIRTIO_BLK_S_OK};
 	case VIRTIO_BLK_T_FLUSH:
@@ -278,7 +349,7 @@ static void run(const struct request *request)
 	const struct vring_used *used = (const struct vring_used *)(world.memory + USED_GPA);
 	bool io_uring = request->circumstances & IN_IO_URING;
 	bool shrunk = request->circumstances & IS_SHRUNK;
-	struct blk *blk = world.devices[io_uring][shrunk];
+	struct blk *blk = world.devices[io_uring][shrunk][!!(request->circumstances & IS_PIECES)];
 	int result;
 
 	submit(request);
@@ -286,6 +357,7 @@ static void run(const struct request *request)
 	cold = request->circumstances & IS_COLD;
 	result = blk_process_queue(blk, &world.queue);
 	blk_drain(blk);
+	REQUIRE(world.begun == 0);
 	virtqueue_publish(&world.queue);
 	if (chain_valid(request)) {
 		REQUIRE(result == 0);
