@@ -44,7 +44,7 @@ GUEST := $(BUILD)/share/mvagent/initramfs.cpio
 KERNEL := $(BUILD)/share/mvagent/vmlinux
 
 .PHONY: all executables kernel check demo install san fuzz tidy clean
-all: executables $(GUEST) kernel image
+all: executables $(GUEST) kernel
 executables: $(EXECUTABLES)
 
 $(BUILD)/obj/%.o: %.c
@@ -203,7 +203,7 @@ san:
 
 check:
 	$(Q)tools/setup
-	$(Q)$(MAKE) --no-print-directory all unit replay hostile posix-programs
+	$(Q)$(MAKE) --no-print-directory all image unit replay hostile posix-programs
 	$(Q)tests/run --build $(BUILD) all
 
 demo:
@@ -211,7 +211,8 @@ demo:
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tools/demo/start $(BUILD)/bin/mvagent
 
-# The base image is made once and kept in the cache; here is a hard link to it where that can be.
+# The base image, for tests: made once and kept in the cache; here is a hard link to it where that
+# can be.
 .PHONY: image
 image: $(BUILD)/share/mvagent/base.erofs
 $(BUILD)/share/mvagent/base.erofs: tools/image/base
@@ -228,8 +229,7 @@ install: all
 		$(DESTDIR)$(PREFIX)/share/mvagent $(DESTDIR)$(PREFIX)/share/man/man1
 	$(INSTALL) -m 0755 $(BUILD)/bin/mvagent $(DESTDIR)$(PREFIX)/bin/mvagent
 	$(INSTALL) -m 0755 $(filter $(BUILD)/libexec/%,$(EXECUTABLES)) $(DESTDIR)$(PREFIX)/libexec/mvagent/
-	$(INSTALL) -m 0644 $(KERNEL) $(GUEST) $(BUILD)/share/mvagent/base.erofs \
-		$(DESTDIR)$(PREFIX)/share/mvagent/
+	$(INSTALL) -m 0644 $(KERNEL) $(GUEST) $(DESTDIR)$(PREFIX)/share/mvagent/
 	$(INSTALL) -m 0644 docs/mvagent.1 $(DESTDIR)$(PREFIX)/share/man/man1/mvagent.1
 
 clean:
