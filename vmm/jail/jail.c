@@ -52,6 +52,8 @@ static int jail_confine_files(const struct jail *jail)
 	struct jail_directory directories[JAIL_MAX_DIRECTORIES + 1];
 	unsigned int count = jail->directory_count;
 
+	if (jail->places)
+		return landlock_confine_to_places(jail->places, jail->place_count);
 	if (count)
 		memcpy(directories, jail->directories, count * sizeof(*directories));
 #ifdef __SANITIZE_ADDRESS__ /* LeakSanitizer reads there at the end */

@@ -27,11 +27,20 @@ struct jail_directory {
 	bool whiteouts; /* character devices may be made: 0:0 needs no privilege, others do */
 };
 
-#define JAIL_MAX_DIRECTORIES 32
+#define JAIL_MAX_DIRECTORIES 64
+
+/* Something in one of the directories: a file or directory that may be read. */
+struct jail_place {
+	int fd;       /* O_PATH is enough */
+	bool removal; /* instead: a directory from which files may be removed */
+};
 
 struct jail {
 	const struct jail_directory *directories; /* all that can be opened */
 	unsigned int directory_count;
+	/* Unless this is NULL: what Landlock lets through of the directories, and how. */
+	const struct jail_place *places;
+	unsigned int place_count;
 	uint64_t capabilities; /* that are kept where there are any: capabilities.h */
 	bool proc;             /* it opens its own files by /proc/self/fd */
 	bool allow_degraded;   /* go on without a wall that cannot be put up */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/landlock.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -59,10 +60,23 @@ static uint64_t landlock_rights_of(const struct jail_directory *directory)
 	return rights;
 }
 
-int landlock_confine(const struct jail_directory *directories, unsigned int count)
+static uint64_t landlock_rights_in_place(const struct jail_place *place)
+{
+	struct stat status;
+
+	if (place->removal)
+		return LANDLOCK_ACCESS_FS_REMOVE_FILE;
+	/* Rights that are about directories are refused for a file. */
+	if (fstat(place->fd, &status) == 0 && !S_ISDIR(status.st_mode))
+		return LANDLOCK_ACCESS_FS_READ_FILE;
+	return RIGHTS_READ;
+}
+
+/* A set of rules with none in it yet, and the rights that it is about. Descriptor or -errno. */
+static int landlock_begin(uint64_t *rights)
 {
 	struct landlock_attributes attributes = {0};
-	FD_CLEANUP int ruleset = -1;
+	int ruleset;
 	long version =
 		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
@@ -74,17 +88,45 @@ int landlock_confine(const struct jail_directory *directories, unsigned int coun
 	attributes.scopes = version >= 6 ? SCOPES : 0;
 	/* A kernel takes a longer structure when what it does not know is 0. */
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
-	if (ruleset < 0)
-		return -errno;
-	for (unsigned int i = 0; i < count; i++) {
-		struct landlock_path_beneath_attr rule = {
-			.allowed_access = landlock_rights_of(&directories[i]) & attributes.files,
-			.parent_fd = directories[i].fd,
-		};
+	*rights = attributes.files;
+	return ruleset < 0 ? -errno : ruleset;
+}
 
-		if (directories[i].fd >= 0 &&
-		    syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
-			return -errno;
-	}
+static int landlock_add(int ruleset, int fd, uint64_t rights)
+{
+	struct landlock_path_beneath_attr rule = {.allowed_access = rights, .parent_fd = fd};
+
+	if (fd < 0)
+		return 0;
+	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0)
+		       ? -errno
+		       : 0;
+}
+
+static int landlock_enter(int ruleset)
+{
 	return syscall(SYS_landlock_restrict_self, ruleset, 0) ? -errno : 0;
+}
+
+int landlock_confine(const struct jail_directory *directories, unsigned int count)
+{
+	uint64_t rights;
+	FD_CLEANUP int ruleset = landlock_begin(&rights);
+	int error = ruleset < 0 ? ruleset : 0;
+
+	for (unsigned int i = 0; i < count && !error; i++)
+		error = landlock_add(ruleset, directories[i].fd,
+				     landlock_rights_of(&directories[i]) & rights);
+	return error ? error : landlock_enter(ruleset);
+}
+
+int landlock_confine_to_places(const struct jail_place *places, unsigned int count)
+{
+	uint64_t rights;
+	FD_CLEANUP int ruleset = landlock_begin(&rights);
+	int error = ruleset < 0 ? ruleset : 0;
+
+	for (unsigned int i = 0; i < count && !error; i++)
+		error = landlock_add(ruleset, places[i].fd, landlock_rights_in_place(&places[i]));
+	return error ? error : landlock_enter(ruleset);
 }

@@ -14,4 +14,7 @@
  * -EOPNOTSUPP (the kernel has no Landlock, or it is switched off) or -errno. */
 int landlock_confine(const struct jail_directory *directories, unsigned int count);
 
+/* The same for single files, and for directories in parts. */
+int landlock_confine_to_places(const struct jail_place *places, unsigned int count);
+
 #endif
