@@ -10,6 +10,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/clock.h"
+#include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/root/host_cache.h"
 #include "vmm/root/host_content.h"
@@ -57,6 +58,8 @@ static int make_plan(struct host_plan *plan, const struct blk_options *options)
 		error = host_plan_add_directory(plan, options->adds[i]);
 	for (unsigned int i = 0; i < options->hide_count && !error; i++)
 		error = host_plan_hide(plan, options->hides[i]);
+	/* What was needed is open. */
+	fd_close(&plan->host_fd);
 	return error;
 }
 
@@ -136,6 +139,11 @@ void host_root_destroy(struct host_root *root)
 	host_cache_close(root->cache);
 	host_plan_destroy(&root->plan);
 	free(root);
+}
+
+const struct host_plan *host_root_plan(const struct host_root *root)
+{
+	return &root->plan;
 }
 
 struct content host_root_content(const struct host_root *root)

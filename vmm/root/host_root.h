@@ -4,6 +4,7 @@
 #define MVAGENT_ROOT_HOST_ROOT_H
 
 #include "vmm/root/content.h"
+#include "vmm/root/host_plan.h"
 #include "vmm/root/options.h"
 
 struct host_root;
@@ -14,6 +15,7 @@ int host_root_create(struct host_root **root, const struct blk_options *options)
 void host_root_destroy(struct host_root *root);
 
 struct content host_root_content(const struct host_root *root);
+const struct host_plan *host_root_plan(const struct host_root *root);
 
 /* Prints counts (log_info). */
 void host_root_report(const struct host_root *root);

@@ -69,8 +69,9 @@ static void copy_attributes(struct tree_node *node, const struct statx *status)
 	node->mtime_ns = status->stx_mtime.tv_nsec;
 	node->ctime = status->stx_ctime.tv_sec;
 	node->ctime_ns = status->stx_ctime.tv_nsec;
-	node->uid = status->stx_uid;
-	node->gid = status->stx_gid;
+	/* Of other owners no numbers are known in a user namespace. */
+	node->uid = status->stx_uid == geteuid() ? status->stx_uid : 0;
+	node->gid = status->stx_gid == getegid() ? status->stx_gid : 0;
 	node->mode = status->stx_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
 	if (S_ISDIR(status->stx_mode))
 		node->mode |= status->stx_mode & S_ISVTX;

@@ -11,6 +11,7 @@
 #include "vmm/jail/filter.h"
 #include "vmm/jail/jail.h"
 #include "vmm/root/blk.h"
+#include "vmm/root/host_confine.h"
 #include "vmm/root/host_root.h"
 #include "vmm/root/image.h"
 #include "vmm/root/options.h"
@@ -143,8 +144,8 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (options.socket_path)
 		options.socket_fd = vhost_backend_listen(options.socket_path);
-	if (options.socket_fd < 0 ||
-	    jail_enter(&(struct jail){.allow_degraded = options.allow_degraded}))
+	if (options.socket_fd < 0 || host_confine(server.host ? host_root_plan(server.host) : NULL,
+						  options.cache_fd, options.allow_degraded))
 		return EXIT_FAILURE;
 
 	result = server_create(&server, &options, &content, options.socket_fd);
@@ -153,7 +154,8 @@ int main(int argc, char **argv)
 	if (result)
 		log_errno(result, "cannot set up the root device");
 	else
-		result = jail_seal(filter_blk, options.allow_degraded);
+		result = jail_seal(server.host ? filter_blk_host : filter_blk,
+				   options.allow_degraded);
 	if (!result && options.ready_fd >= 0)
 		result = fd_write_full(options.ready_fd, "", 1);
 	fd_close(&options.ready_fd);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jail of a process that serves a host's directories (vmm/jail/jail.h). */
+#ifndef MVAGENT_ROOT_HOST_CONFINE_H
+#define MVAGENT_ROOT_HOST_CONFINE_H
+
+#include "vmm/root/host_plan.h"
+
+/* Confines the process, for good: it has the plan's directories, to be read, and @cache_fd (-1:
+ * none), from which it may remove files; where the kernel has Landlock, of a directory that enters
+ * in part only that part. The descriptors stay what they are. Without a plan nothing can be opened
+ * any more. 0 or -errno with the sentence printed. */
+int host_confine(const struct host_plan *plan, int cache_fd, bool allow_degraded);
+
+#endif
