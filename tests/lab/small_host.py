@@ -1,32 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host inside the lab's: the base image, writable, in which mvagent runs by chroot.
-
-The lab's own tree is read over 9p, where looking through the host's tools takes minutes; this one is an ordinary
-Debian system of 9,000 files in the lab's memory.
-"""
+"""A host inside the lab's, in which mvagent runs by chroot: tools/lab/small-host."""
 
 import contextlib
 import os
 import pathlib
-import re
-import shutil
 import subprocess
 import tempfile
 
 import harness
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+TOOL = harness.CHECKOUT / "tools/lab/small-host"
 IMAGE = harness.BUILD / "share/mvagent/base.erofs"
-
-
-def sh(*command):
-    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
-
-
-def libraries(programs):
-    """The shared libraries of programs, as {path that they are loaded from}."""
-    listed = subprocess.run(["ldd", *programs], check=True, capture_output=True, text=True).stdout
-    return set(re.findall(r"=> (/\S+)", listed))
 
 
 class SmallHost:
@@ -67,32 +52,11 @@ def small_host():
     if os.getuid() != 0:
         raise harness.Skip("needs root to mount a host of its own")
     place = pathlib.Path(tempfile.mkdtemp(prefix="mvagent-host-", dir="/tmp"))
-    mounted = []
-
-    def mount(target, *words):
-        sh("mount", *words, target)
-        mounted.append(target)
-
     try:
-        mount(place, "-t", "tmpfs", "-o", "mode=0755", "host")
-        for name in ("image", "upper", "work", "root"):
-            (place / name).mkdir()
-        root = place / "root"
-        mount(place / "image", "-t", "erofs", "-o", "loop,ro", IMAGE)
-        mount(root, "-t", "overlay", "-o", f"lowerdir={place}/image,upperdir={place}/upper,workdir={place}/work", "overlay")
-        for name in ("dev", "proc", "sys"):
-            mount(root / name, "--rbind", f"/{name}")
-        host = SmallHost(root)
-        build = host.path(str(harness.BUILD))
-        build.mkdir(parents=True, exist_ok=True)
-        mount(build, "--bind", harness.BUILD)
-        programs = [harness.MVAGENT, *(str(path) for path in (harness.BUILD / "libexec/mvagent").iterdir())]
-        for library in libraries(programs):
-            if not host.path(library).exists():
-                host.path(library).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(library, host.path(library))
-        yield host
+        subprocess.run([TOOL, place, IMAGE, harness.BUILD], check=True)
+        yield SmallHost(place)
     finally:
-        for target in reversed(mounted):
-            subprocess.run(["umount", "-R", "-l", str(target)], check=False)
+        # What is at the place, and what it lies on.
+        while os.path.ismount(place):
+            subprocess.run(["umount", "-R", "-l", place], check=True)
         place.rmdir()

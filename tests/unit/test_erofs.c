@@ -217,6 +217,44 @@ static void directories_of_every_size(void **state)
 	tree_free(&tree);
 }
 
+/* As fuzz_erofs.c, with another reader. */
+static void random_trees_are_sound(void **state)
+{
+	uint32_t seed = 1;
+
+	(void)state;
+	for (int round = 0; round < 40; round++) {
+		struct tree tree = {0};
+		char name[256];
+
+		add_node(&tree, 0, TREE_DIRECTORY, "");
+		for (uint32_t i = 0; i < tree.node_count && tree.node_count < 400; i++) {
+			uint32_t count = (seed = seed * 1664525 + 1013904223) >> 20 & 63;
+
+			if (tree.nodes[i].kind != TREE_DIRECTORY)
+				continue;
+			for (uint32_t j = 0; j < count; j++) {
+				uint32_t value = (seed = seed * 1664525 + 1013904223) >> 8;
+				int length = (int)(value % 240);
+
+				snprintf(name, sizeof(name), "%02u%0*u", j, length + 1, value % 7);
+				if (value % 3 == 0)
+					add_node(&tree, i, TREE_DIRECTORY, name);
+				else if (value % 3 == 1)
+					add_text(&tree, i, TREE_MADE, name, name,
+						 (value >> 9) % 200);
+				else
+					tree.nodes[add_node(&tree, i, TREE_FILE, name)].size =
+						value % 20000;
+			}
+		}
+		write_image(&tree, image, UINT64_MAX);
+		assert_int_equal(shell(NULL, "fsck.erofs --extract %s 2>&1 | grep '<[EW]>'", image),
+				 1);
+		tree_free(&tree);
+	}
+}
+
 static void hard_links_are_one_inode(void **state)
 {
 	struct tree tree = {0};
@@ -380,6 +418,7 @@ int main(void)
 		cmocka_unit_test(names_of_all_kinds),
 		cmocka_unit_test(a_directory_of_100000_entries),
 		cmocka_unit_test(directories_of_every_size),
+		cmocka_unit_test(random_trees_are_sound),
 		cmocka_unit_test(hard_links_are_one_inode),
 		cmocka_unit_test(sizes_have_64_bits),
 		cmocka_unit_test(the_same_tree_gives_the_same_bytes),
