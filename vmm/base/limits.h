@@ -103,7 +103,7 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 #define LIMIT_ROOT_POOL_BYTES (1U << 30)
 #define LIMIT_ROOT_PLAN       512 /* names that are declared or given, with those that lead there */
 #define LIMIT_ROOT_SOURCES    60  /* directories of the host */
-#define LIMIT_ROOT_ADDS       32 /* given on the command line, as the next one */
+#define LIMIT_ROOT_ADDS       32  /* given on the command line, as the next one */
 #define LIMIT_ROOT_HIDES      64
 #define LIMIT_ROOT_PLACES     512 /* directories and files that mvagent-blk is confined to */
 #define LIMIT_ROOT_OPEN       256 /* files that are kept open */

@@ -56,6 +56,14 @@ static int inputs_check_file(int fd, const char *given, const char *option,
 	return -EINVAL;
 }
 
+static int inputs_open_image(const char *path, int *fd)
+{
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (*fd < 0)
+		return log_errno(-errno, "--root %s", path);
+	return inputs_check_file(*fd, path, "--root", &image_kind);
+}
+
 int run_inputs_open(struct run_inputs *inputs, const struct run_options *options,
 		    const struct installation *where)
 {
@@ -70,11 +78,7 @@ int run_inputs_open(struct run_inputs *inputs, const struct run_options *options
 	if (!error)
 		error = inputs_open_file(NULL, NULL, where, "initramfs.cpio", &inputs->initrd_fd);
 	if (!error && options->root.image)
-		error = inputs_open_file(options->root.image, "--root", where, NULL,
-					 &inputs->image_fd);
-	if (!error && options->root.image)
-		error = inputs_check_file(inputs->image_fd, options->root.image, "--root",
-					  &image_kind);
+		error = inputs_open_image(options->root.image, &inputs->image_fd);
 	if (error)
 		return error;
 	if (!options->root.image)

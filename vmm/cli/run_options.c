@@ -315,6 +315,20 @@ static int set_working_directory(struct run_options *options, const char *value)
 	return 0;
 }
 
+static int set_root(struct run_root *root, int option, const char *value)
+{
+	switch (option) {
+	case OPTION_ROOT:
+		return run_root_set(root, value);
+	case OPTION_ROOT_ADD:
+		return run_root_add(root, value);
+	case OPTION_ROOT_HIDE:
+		return run_root_hide(root, value);
+	default:
+		return run_root_set_scratch(root, value);
+	}
+}
+
 static int set_option(void *context, int option, char *value)
 {
 	struct run_options *options = context;
@@ -350,13 +364,10 @@ static int set_option(void *context, int option, char *value)
 	case OPTION_WORKDIR:
 		return set_working_directory(options, value);
 	case OPTION_ROOT:
-		return run_root_set(&options->root, value);
 	case OPTION_ROOT_ADD:
-		return run_root_add(&options->root, value);
 	case OPTION_ROOT_HIDE:
-		return run_root_hide(&options->root, value);
 	case OPTION_SCRATCH:
-		return run_root_set_scratch(&options->root, value);
+		return set_root(&options->root, option, value);
 	case OPTION_JSON:
 		options->json = value;
 		break;

@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -40,7 +39,7 @@ struct walk {
 	struct host_links links;
 	uint64_t file_blocks;
 	uint64_t mounts[LIMIT_ROOT_SOURCES]; /* of each source: all of it is on that one */
-	char path[PATH_MAX];                 /* of the directory, in the guest, without "/" */
+	char *path;                          /* of the directory, in the guest, without "/" */
 };
 
 /* The directory whose children are gathered. */
@@ -134,31 +133,34 @@ static int apply_plan(struct walk *walk, uint32_t index, uint16_t entry_index)
 	return 0;
 }
 
-/* A count to add to when it stays outside for what it is; NULL when it enters. */
-static uint64_t *reason_to_omit(struct walk *walk, const struct place *place,
-				const struct statx *status)
+static bool everybody_may(uint16_t mode, uint16_t rights)
+{
+	return (mode & rights) == rights;
+}
+
+/* Whether it stays outside for what it is, which is counted. */
+static bool stays_outside(struct walk *walk, const struct place *place, const struct statx *status)
 {
 	uint16_t source = walk->tree->nodes[place->index].source;
+	uint16_t type = status->stx_mode & S_IFMT;
 	struct host_counts *counts = walk->counts;
 
-	if (status->stx_mnt_id != walk->mounts[source])
-		return &counts->mounts;
-	switch (status->stx_mode & S_IFMT) {
-	case S_IFLNK:
-		return NULL;
-	case S_IFDIR:
-		return (status->stx_mode & S_IROTH) && (status->stx_mode & S_IXOTH)
-			       ? NULL
-			       : &counts->unreadable;
-	case S_IFREG:
-		if (!(status->stx_mode & S_IROTH))
-			return &counts->unreadable;
-		return erofs_blocks_of(status->stx_size) > FILE_BLOCKS_MAX - walk->file_blocks
-			       ? &counts->too_large
-			       : NULL;
-	default:
-		return &counts->special;
+	if (status->stx_mnt_id != walk->mounts[source]) {
+		counts->mounts++;
+	} else if (type == S_IFLNK) {
+		return false;
+	} else if (type != S_IFREG && type != S_IFDIR) {
+		counts->special++;
+	} else if (!everybody_may(status->stx_mode,
+				  type == S_IFDIR ? S_IROTH | S_IXOTH : S_IROTH)) {
+		counts->unreadable++;
+	} else if (type == S_IFREG &&
+		   erofs_blocks_of(status->stx_size) > FILE_BLOCKS_MAX - walk->file_blocks) {
+		counts->too_large++;
+	} else {
+		return false;
 	}
+	return true;
 }
 
 static int add_symlink(struct walk *walk, const struct place *place, int64_t index,
@@ -199,18 +201,14 @@ static int add_host_child(struct walk *walk, const struct place *place, const ch
 			  size_t length, bool whole)
 {
 	struct statx status;
-	uint64_t *omitted;
 	int64_t index;
 
 	if (statx(place->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_WANTED, &status)) {
 		walk->counts->vanished++;
 		return 0;
 	}
-	omitted = reason_to_omit(walk, place, &status);
-	if (omitted) {
-		++*omitted;
+	if (stays_outside(walk, place, &status))
 		return 0;
-	}
 	/* Only the way to something listed: then it is a directory, or it is not meant. */
 	if (!whole && !S_ISDIR(status.stx_mode))
 		return 0;
@@ -373,28 +371,25 @@ static void count_nodes(const struct tree *tree, struct host_counts *counts)
 int host_tree_build(const struct host_plan *plan, struct tree *tree, struct host_counts *counts,
 		    const struct host_progress *progress)
 {
-	struct walk *walk = calloc(1, sizeof(*walk));
+	char path[PATH_MAX];
+	struct walk walk = {.plan = plan, .tree = tree, .counts = counts, .path = path};
 	int64_t root;
 	int error;
 
 	*counts = (struct host_counts){0};
 	*tree = (struct tree){0};
-	if (!walk)
-		return log_errno(-ENOMEM, "cannot read the host's directories");
-	*walk = (struct walk){.plan = plan, .tree = tree, .counts = counts};
 	root = tree_add_node(tree, "", 0);
-	error = root < 0 ? (int)root : apply_plan(walk, 0, 0);
+	error = root < 0 ? (int)root : apply_plan(&walk, 0, 0);
 	/* Level by level: the array of nodes is its own queue. */
 	for (uint32_t i = 0; i < tree->node_count && !error; i++) {
 		if (tree->nodes[i].kind == TREE_DIRECTORY)
-			error = walk_directory(walk, i);
+			error = walk_directory(&walk, i);
 		if (progress && i % PROGRESS_NAMES == 0)
 			progress->show(progress->context, tree->node_count);
 	}
 	count_nodes(tree, counts);
-	host_names_free(&walk->names);
-	host_links_free(&walk->links);
-	free(walk);
+	host_names_free(&walk.names);
+	host_links_free(&walk.links);
 	if (error == -E2BIG)
 		log_error("the host's directories have more than %u names: leave some out with "
 			  "--root-hide",
