@@ -27,13 +27,13 @@ class SmallHost:
         path.write_text(text)
         path.chmod(mode)
 
-    def command(self, *arguments):
-        return ["/usr/sbin/chroot", str(self.root), harness.MVAGENT, *arguments]
+    def command(self, *arguments, user="0:0"):
+        return ["/usr/sbin/chroot", f"--userspec={user}", str(self.root), harness.MVAGENT, *arguments]
 
-    def run(self, *arguments, limit=300, stdin=subprocess.DEVNULL):
+    def run(self, *arguments, limit=300, stdin=subprocess.DEVNULL, user="0:0", home="/root"):
         """mvagent run --root host ARGUMENTS, in this host."""
-        done = subprocess.run(self.command("run", "--root", "host", *map(os.fsencode, arguments)), stdin=stdin,
-                              capture_output=True, timeout=limit, check=False, env={"HOME": "/root", "PATH": PATH})
+        done = subprocess.run(self.command("run", "--root", "host", *map(os.fsencode, arguments), user=user), stdin=stdin,
+                              capture_output=True, timeout=limit, check=False, env={"HOME": home, "PATH": PATH})
         return harness.Result(done, 0)
 
     def run_ok(self, *arguments, **named):

@@ -188,6 +188,26 @@ def test_directories_are_added_and_hidden_by_name():
             expect_in(words, result.err)
 
 
+def test_an_ordinary_user_in_the_jail():
+    """In a user namespace, where other owners have no numbers."""
+    with small_host() as host:
+        home = host.path("/home/ada")
+        host.write("/home/ada/bin/mine", "#!/bin/sh\necho mine\n", 0o755)
+        plant(host)
+        for path in (home, home / "bin", home / "bin/mine"):
+            os.chown(path, 1234, 1234)
+        time.sleep(2.5)
+        for words in (" made in ", " checked in "):
+            result = host.run_ok("-v", "--root-add", "/home/ada/bin", "--", "sh", "-c",
+                                 "stat -c %u:%g /usr/bin/git /etc/passwd /home/ada/bin/mine; id -u; git --version; /home/ada/bin/mine; "
+                                 "cat /opt/app/token /usr/local/etc/key || echo none",
+                                 user="1234:1234", home="/home/ada")
+            lines = result.out.splitlines()
+            expect_equal(lines[:4], ["0:0", "0:0", "1234:1234", "1234"])
+            expect_equal(lines[5:], ["mine", "none"])
+            expect_in(words, result.err)
+
+
 def test_root_show_tells_what_is_in_it():
     with small_host() as host:
         plant(host)

@@ -329,50 +329,12 @@ static int set_root(struct run_root *root, int option, const char *value)
 	}
 }
 
-static int set_option(void *context, int option, char *value)
+/* Those that take no value. */
+static void set_flag(struct run_options *options, int option)
 {
-	struct run_options *options = context;
-
 	switch (option) {
-	case OPTION_SHARE:
-		return set_share(options, value);
-	case OPTION_AT:
-		return set_at(options, value);
-	case OPTION_HIDE:
-		return add_rule(options, POLICY_HIDE, "--hide", value);
-	case OPTION_SHOW:
-		return add_rule(options, POLICY_SHOW, "--show", value);
-	case OPTION_PROTECT:
-		return add_rule(options, POLICY_PROTECT, "--protect", value);
-	case OPTION_UNPROTECT:
-		return add_rule(options, POLICY_UNPROTECT, "--unprotect", value);
-	case OPTION_CACHE:
-		return set_cache(options, value);
 	case OPTION_SHARE_ANYWAY:
 		options->share_anyway = true;
-		break;
-	case OPTION_ENV:
-		return set_env(options, value);
-	case OPTION_CPUS:
-		return set_cpus(options, value);
-	case OPTION_MEMORY:
-		return set_memory(options, value);
-	case OPTION_TIMEOUT:
-		return set_timeout(options, value);
-	case OPTION_USER:
-		return set_user(options, value);
-	case OPTION_WORKDIR:
-		return set_working_directory(options, value);
-	case OPTION_ROOT:
-	case OPTION_ROOT_ADD:
-	case OPTION_ROOT_HIDE:
-	case OPTION_SCRATCH:
-		return set_root(&options->root, option, value);
-	case OPTION_JSON:
-		options->json = value;
-		break;
-	case OPTION_KERNEL:
-		options->kernel = value;
 		break;
 	case OPTION_DEBUG_CONSOLE:
 		options->debug_console = true;
@@ -397,6 +359,54 @@ static int set_option(void *context, int option, char *value)
 		break;
 	default:
 		options->verbose = true;
+		break;
+	}
+}
+
+static int set_option(void *context, int option, char *value)
+{
+	struct run_options *options = context;
+
+	switch (option) {
+	case OPTION_SHARE:
+		return set_share(options, value);
+	case OPTION_AT:
+		return set_at(options, value);
+	case OPTION_HIDE:
+		return add_rule(options, POLICY_HIDE, "--hide", value);
+	case OPTION_SHOW:
+		return add_rule(options, POLICY_SHOW, "--show", value);
+	case OPTION_PROTECT:
+		return add_rule(options, POLICY_PROTECT, "--protect", value);
+	case OPTION_UNPROTECT:
+		return add_rule(options, POLICY_UNPROTECT, "--unprotect", value);
+	case OPTION_CACHE:
+		return set_cache(options, value);
+	case OPTION_ENV:
+		return set_env(options, value);
+	case OPTION_CPUS:
+		return set_cpus(options, value);
+	case OPTION_MEMORY:
+		return set_memory(options, value);
+	case OPTION_TIMEOUT:
+		return set_timeout(options, value);
+	case OPTION_USER:
+		return set_user(options, value);
+	case OPTION_WORKDIR:
+		return set_working_directory(options, value);
+	case OPTION_ROOT:
+	case OPTION_ROOT_ADD:
+	case OPTION_ROOT_HIDE:
+	case OPTION_SCRATCH:
+		return set_root(&options->root, option, value);
+	case OPTION_JSON:
+		options->json = value;
+		break;
+	case OPTION_KERNEL:
+		options->kernel = value;
+		break;
+	default:
+		set_flag(options, option);
 		break;
 	}
 	return 0;
