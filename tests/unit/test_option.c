@@ -323,7 +323,7 @@ static void test_programs_refuse_the_rest(void **state)
 		{PROGRAM_BLK, {"--imag=x"}, "unknown option '--imag=x'; see 'mvagent-blk --help'"},
 		{PROGRAM_BLK, {"--image=/absent"}, "cannot open the image '/absent'"},
 		{PROGRAM_BLK, {"--image=/dev/null"}, "one of --fd N and --socket PATH"},
-		{PROGRAM_BLK, {"--fd=2"}, "--image PATH or --image-fd N"},
+		{PROGRAM_BLK, {"--fd=2"}, "--image PATH, --image-fd N and --host"},
 		{PROGRAM_MACHINE, {"--mem=64"}, "unknown option '--mem=64'"},
 		{PROGRAM_MACHINE, {"--memory=63"}, "--memory needs a number of 64 to 16777216"},
 		{PROGRAM_MACHINE, {"--cpus=17"}, "--cpus needs a number of 1 to 16, not '17'"},
