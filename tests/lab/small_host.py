@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host inside the lab's, in which mvagent runs by chroot: tools/lab/small-host."""
+"""A host inside the lab's, in which mvagent runs: tools/lab/small-host, tools/lab/enter."""
 
 import contextlib
 import os
@@ -11,6 +11,7 @@ import harness
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TOOL = harness.CHECKOUT / "tools/lab/small-host"
+ENTER = harness.CHECKOUT / "tools/lab/enter"
 IMAGE = harness.BUILD / "share/mvagent/base.erofs"
 
 
@@ -27,10 +28,11 @@ class SmallHost:
         path.write_text(text)
         path.chmod(mode)
 
-    def command(self, *arguments, user="0:0"):
-        return ["/usr/sbin/chroot", f"--userspec={user}", str(self.root), harness.MVAGENT, *arguments]
+    def command(self, *arguments, user=0):
+        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        return [str(ENTER), str(self.root), *become, harness.MVAGENT, *arguments]
 
-    def run(self, *arguments, limit=300, stdin=subprocess.DEVNULL, user="0:0", home="/root"):
+    def run(self, *arguments, limit=300, stdin=subprocess.DEVNULL, user=0, home="/root"):
         """mvagent run --root host ARGUMENTS, in this host."""
         done = subprocess.run(self.command("run", "--root", "host", *map(os.fsencode, arguments), user=user), stdin=stdin,
                               capture_output=True, timeout=limit, check=False, env={"HOME": home, "PATH": PATH})
@@ -44,7 +46,7 @@ class SmallHost:
 
     def sh(self, script):
         """Runs a script in this host itself; returns its output."""
-        return subprocess.run(["/usr/sbin/chroot", str(self.root), "/bin/sh", "-ec", script], check=True, capture_output=True).stdout
+        return subprocess.run([str(ENTER), str(self.root), "/bin/sh", "-ec", script], check=True, capture_output=True).stdout
 
 
 @contextlib.contextmanager

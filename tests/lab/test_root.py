@@ -201,7 +201,7 @@ def test_an_ordinary_user_in_the_jail():
             result = host.run_ok("-v", "--root-add", "/home/ada/bin", "--", "sh", "-c",
                                  "stat -c %u:%g /usr/bin/git /etc/passwd /home/ada/bin/mine; id -u; git --version; /home/ada/bin/mine; "
                                  "cat /opt/app/token /usr/local/etc/key || echo none",
-                                 user="1234:1234", home="/home/ada")
+                                 user=1234, home="/home/ada")
             lines = result.out.splitlines()
             expect_equal(lines[:4], ["0:0", "0:0", "1234:1234", "1234"])
             expect_equal(lines[5:], ["mine", "none"])

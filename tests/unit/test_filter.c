@@ -188,6 +188,12 @@ static void test_blk_is_stopped(void **state)
 	(void)state;
 	expect_killed(filter_blk, "blk", attacks, ARRAY_SIZE(attacks));
 	expect_killed(filter_blk, "blk", file_attacks, ARRAY_SIZE(file_attacks));
+	expect_killed(filter_blk_host, "blk of the host", attacks, ARRAY_SIZE(attacks));
+	for (size_t i = 0; i < ARRAY_SIZE(file_attacks); i++) {
+		/* Opening is by openat2, and the cache loses files. */
+		if (file_attacks[i].call != SYS_openat2 && file_attacks[i].call != SYS_unlinkat)
+			expect_killed(filter_blk_host, "blk of the host", &file_attacks[i], 1);
+	}
 }
 
 static void test_vmm_is_stopped(void **state)
@@ -223,7 +229,7 @@ static int work_under(const struct filter_rule *role)
 
 static void test_work_goes_on(void **state)
 {
-	const struct filter_rule *roles[] = {filter_fs, filter_blk, filter_vmm};
+	const struct filter_rule *roles[] = {filter_fs, filter_blk, filter_blk_host, filter_vmm};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(roles); i++) {
