@@ -4,6 +4,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 
@@ -127,6 +128,18 @@ def test_a_changed_file_gives_an_error_and_one_line():
         expect_equal(err.count("changed on the host"), 2, "lines")
         # What is kept is not believed: the next run sees the file as it is.
         expect_equal(host.run_ok("--", "head", "-c", "3", "/usr/local/bin/one").out, "zzz")
+
+
+def test_an_interrupt_while_the_host_is_looked_through():
+    with small_host() as host:
+        process = subprocess.Popen(host.command("run", "--root", "host", "--", "true"), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env={"HOME": "/root", "PATH": PATH})
+        harness.wait_until(lambda: any("mvagent-blk" in line for line in harness.processes().values()), "mvagent-blk", 60)
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1].decode()
+        expect_equal(process.returncode, 130, f"status, with {err[-300:]}")
+        expect_in("interrupted by SIGINT", err)
+        expect_equal(list(host.path("/root").glob(".cache/mvagent/root/*")), [], "what was kept")
 
 
 def test_the_image_is_kept_and_safe_to_delete():
