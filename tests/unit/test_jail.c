@@ -257,6 +257,30 @@ static void expect_held(uid_t user, bool apart, int (*check)(void))
 	assert_int_equal(result, HELD);
 }
 
+/* In a chroot that is a mount, where a descriptor's path is another one as soon as the mounts are others. */
+static int in_a_chroot(void)
+{
+	char proc[128];
+
+	snprintf(proc, sizeof(proc), "%s/proc", place.path);
+	HOLDS(!mkdir(proc, 0755) || errno == EEXIST);
+	HOLDS(!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	HOLDS(!mount(place.path, place.path, NULL, MS_BIND, NULL));
+	HOLDS(!mount("/proc", proc, NULL, MS_BIND | MS_REC, NULL));
+	HOLDS(!chroot(place.path) && !chdir("/"));
+	place.own = open("/own", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	place.read = open("/read", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return with_all_walls();
+}
+
+static void test_all_in_a_chroot(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	expect_held(0, true, in_a_chroot);
+}
+
 static void test_all_as_root(void **state)
 {
 	(void)state;
@@ -377,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_as_root),
 		cmocka_unit_test(test_all_as_user),
+		cmocka_unit_test(test_all_in_a_chroot),
 		cmocka_unit_test(test_mounts_alone),
 		cmocka_unit_test(test_landlock_alone),
 		cmocka_unit_test(test_mounts_need_a_namespace),

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -30,20 +32,26 @@ static int mounts_make(const char *type, const char *option, const char *value)
 	return mount_fd < 0 ? -errno : mount_fd;
 }
 
-/* The same directory in this mount namespace: only what is found here can be cloned here. */
-static int mounts_reopen(int fd)
+/* Its path as this process sees it; in another mount namespace it would be seen from the host's
+ * root, also in a chroot. malloc(3), or NULL with errno. */
+static char *mounts_path_of(int fd)
 {
-	struct stat before, now;
 	char name[64], path[PATH_MAX];
 	ssize_t length;
-	int again;
 
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	length = readlink(name, path, sizeof(path) - 1);
+	length = readlink(name, path, sizeof(path));
 	if (length < 0)
-		return -errno;
-	path[length] = '\0';
-	again = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return NULL;
+	return strndup(path, (size_t)length);
+}
+
+/* The same directory in this mount namespace: only what is found here can be cloned here. */
+static int mounts_reopen(int fd, const char *path)
+{
+	struct stat before, now;
+	int again = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
 	if (again < 0)
 		return -errno;
 	if (fstat(fd, &before) || fstat(again, &now) || before.st_dev != now.st_dev ||
@@ -55,12 +63,12 @@ static int mounts_reopen(int fd)
 }
 
 /* What is mounted below comes along: without it, what it covers would come to light. */
-static int mounts_take_directory(const struct jail_directory *directory)
+static int mounts_take_directory(const struct jail_directory *directory, const char *path)
 {
 	struct mount_attr attributes = {
 		.attr_set = MOUNT_HARMLESS,
 	};
-	FD_CLEANUP int again = mounts_reopen(directory->fd);
+	FD_CLEANUP int again = mounts_reopen(directory->fd, path);
 	FD_CLEANUP int clone = -1;
 
 	if (!directory->writable)
@@ -133,19 +141,56 @@ static int mounts_begin(void)
 	return mounts_make("tmpfs", "mode", "0755");
 }
 
+static int mounts_find_paths(const struct jail_directory *directories, unsigned int count,
+			     char **paths)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		if (directories[i].fd < 0)
+			continue;
+		paths[i] = mounts_path_of(directories[i].fd);
+		if (!paths[i])
+			return log_errno(-errno, "cannot find the path of a shared directory");
+	}
+	return 0;
+}
+
+static int mounts_take(const struct jail_directory *directories, unsigned int count, char **paths)
+{
+	int error;
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (!paths[i])
+			continue;
+		error = mounts_take_directory(&directories[i], paths[i]);
+		if (error)
+			return log_errno(error, "cannot mount %s for the process that serves it",
+					 paths[i]);
+	}
+	return 0;
+}
+
 int mounts_enter(const struct jail_directory *directories, unsigned int count, bool proc)
 {
-	FD_CLEANUP int root_fd = mounts_begin();
-	int error = 0;
+	char **paths = calloc(count + 1, sizeof(*paths));
+	FD_CLEANUP int root_fd = -1;
+	int error = paths ? mounts_find_paths(directories, count, paths) : -ENOMEM;
 
-	if (root_fd < 0)
-		return -EOPNOTSUPP;
-	for (unsigned int i = 0; !error && i < count; i++) {
-		if (directories[i].fd >= 0)
-			error = mounts_take_directory(&directories[i]);
-	}
 	if (error)
-		return log_errno(error, "cannot mount a shared directory for its server");
+		goto out;
+	root_fd = mounts_begin();
+	if (root_fd < 0) {
+		error = -EOPNOTSUPP;
+		goto out;
+	}
+	error = mounts_take(directories, count, paths);
+	if (error)
+		goto out;
 	error = mounts_change_root(root_fd, proc);
-	return error ? log_errno(error, "cannot leave the host's mounts") : 0;
+	if (error)
+		log_errno(error, "cannot leave the host's mounts");
+out:
+	for (unsigned int i = 0; paths && i < count; i++)
+		free(paths[i]);
+	free(paths);
+	return error;
 }
