@@ -44,6 +44,8 @@ const struct filter_rule filter_fs[] = {
 	FILTER_CALL(fdatasync),
 	FILTER_CALL(syncfs),
 	FILTER_CALL_IF(ioctl, 1, REQUEST, FICLONE), /* a copy of its own: hard links, review */
+	FILTER_CALL(flock),                         /* so that nobody removes it in the making */
+	FILTER_CALL_IF(ioctl, 1, REQUEST, FS_IOC_GETFLAGS), /* whether a directory ignores case */
 	/* MKNOD, SYMLINK, MKDIR, LINK, RENAME2, UNLINK, RMDIR */
 	FILTER_CALL(mknodat),
 	FILTER_CALL(symlinkat),
