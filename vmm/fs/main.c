@@ -2,8 +2,10 @@
 /* mvagent-fs: one share, as a vhost-user back end. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -121,6 +123,18 @@ out_loop:
 	return error;
 }
 
+/* The share's path as the host has it, which cannot be told once this process is confined. Empty:
+ * it is not known. */
+static void find_root_path(int root_fd, char path[PATH_MAX])
+{
+	char link[32];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", root_fd);
+	length = readlink(link, path, PATH_MAX - 1);
+	path[length < 0 ? 0 : length] = '\0';
+}
+
 /* A share that is only read, or under review, is only read here too. */
 static int confine(const struct fs_options *options)
 {
@@ -144,6 +158,7 @@ int main(int argc, char **argv)
 	struct fs_review review;
 	struct fs_config config;
 	struct fs_server *server;
+	char root_path[PATH_MAX];
 	int result = fs_options_parse(&options, argc, argv);
 
 	if (result <= 0)
@@ -151,6 +166,7 @@ int main(int argc, char **argv)
 	log_set_level(options.verbose ? LOG_VERBOSE : options.quiet ? LOG_QUIET : LOG_NORMAL);
 	ignore_signals();
 	raise_descriptor_limit();
+	find_root_path(options.root_fd, root_path);
 	if (options.socket_path)
 		options.socket_fd = vhost_backend_listen(options.socket_path);
 	if (options.socket_fd < 0 || confine(&options))
@@ -164,6 +180,7 @@ int main(int argc, char **argv)
 		.guest_gid = options.guest_gid,
 		.policy = options.policy,
 		.scan = true,
+		.root_path = root_path,
 		.cache = options.cache,
 		.notify_fd = options.notify_fd,
 		.review = options.upper_fd < 0 ? NULL : &review,

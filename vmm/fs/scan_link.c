@@ -51,6 +51,8 @@ static int link_enter(struct link_walk *walk, const char *target)
 	if (++walk->hops > LINK_HOPS)
 		return 1; /* a circle, which nobody can follow */
 	if (*target == '/') {
+		if (root == 0)
+			return 1; /* it is not known */
 		if (strncmp(target, walk->root, root) != 0 ||
 		    (target[root] != '/' && target[root] != '\0'))
 			return 1;
