@@ -89,7 +89,7 @@ static void see_path(const struct share_rules *rules, const char *path, struct s
 	seen->verdict = (struct policy_verdict){.state = state};
 	if (is_old_repository(rules, "")) {
 		policy_enter_repository(rules->rules, &state);
-		strcpy(seen->text, ".git");
+		snprintf(seen->text, sizeof(seen->text), "%s", ".git");
 	}
 	for (const char *at = path; *at;) {
 		size_t length = strcspn(at, "/");

@@ -161,7 +161,7 @@ static bool read_section(struct config_reader *reader, const char *line, size_t 
 	if (at >= length || line[at] != ']' || skip_space(line, at + 1, length) != length)
 		return false;
 	memcpy(reader->section, line + 1, name);
-	strcpy(reader->section + name, quoted ? ".*" : "");
+	memcpy(reader->section + name, quoted ? ".*" : "", quoted ? 3 : 1);
 	return true;
 }
 

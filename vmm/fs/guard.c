@@ -52,7 +52,7 @@ static int guard_refuse(struct fs_server *server, const struct inode *directory,
 			uint16_t rule, bool hidden)
 {
 	struct guard *guard = &server->guard;
-	struct guard_path buffer;
+	struct guard_path buffer = {.text = ""};
 	const char *path;
 
 	guard->refusals++;

@@ -96,7 +96,7 @@ static unsigned int repository_depth(struct fs_server *server, const struct inod
 static int repository_refuse(struct fs_server *server, const struct inode *directory,
 			     const char *name, const char *why)
 {
-	struct guard_path buffer;
+	struct guard_path buffer = {.text = ""};
 	const char *path;
 
 	server->guard.refusals++;
@@ -376,7 +376,7 @@ int guard_truncate(struct fs_server *server, struct inode *inode, uint64_t size)
 void guard_repository_tell(struct fs_server *server, const struct inode *directory,
 			   const char *name)
 {
-	struct guard_path buffer;
+	struct guard_path buffer = {.text = ""};
 
 	if (server->guard.hide_only || server->guard.told_made >= GUARD_TOLD)
 		return;

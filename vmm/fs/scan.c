@@ -72,24 +72,22 @@ static void *scan_thread(void *context)
 	return NULL;
 }
 
-static int scan_create(struct scan **result, int root_fd, struct policy *policy, bool clean)
+/* NULL with errno. */
+static struct scan *scan_create(int root_fd, struct policy *policy, bool clean)
 {
 	struct scan *scan = calloc(1, sizeof(*scan));
-	int error;
 
 	if (!scan)
-		return -ENOMEM;
+		return NULL;
 	scan->policy = policy;
 	scan->clean = clean;
 	scan->user = geteuid();
 	scan->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
 	if (scan->root_fd < 0) {
-		error = -errno;
 		free(scan);
-		return error;
+		return NULL;
 	}
-	*result = scan;
-	return 0;
+	return scan;
 }
 
 static void scan_destroy(struct scan *scan)
@@ -106,11 +104,11 @@ static void scan_destroy(struct scan *scan)
 int scan_start(struct scan **result, int root_fd, const char *root_path, struct policy *policy,
 	       bool clean)
 {
-	struct scan *scan;
-	int error = scan_create(&scan, root_fd, policy, clean);
+	struct scan *scan = scan_create(root_fd, policy, clean);
+	int error;
 
-	if (error)
-		return error;
+	if (!scan)
+		return -errno;
 	scan->root_path = root_path;
 	error = pthread_create(&scan->thread, NULL, scan_thread, scan);
 	if (error) {
@@ -123,12 +121,12 @@ int scan_start(struct scan **result, int root_fd, const char *root_path, struct 
 
 int scan_run(struct scan_result *result, int root_fd, struct policy *policy, bool clean)
 {
-	struct scan *scan;
-	int error = scan_create(&scan, root_fd, policy, clean);
+	struct scan *scan = scan_create(root_fd, policy, clean);
+	int error;
 
 	*result = (struct scan_result){0};
-	if (error)
-		return log_errno(error, "cannot look through the share");
+	if (!scan)
+		return log_errno(-errno, "cannot look through the share");
 	scan_all(scan);
 	error = scan->error;
 	*result = scan->result;

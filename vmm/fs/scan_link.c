@@ -176,11 +176,11 @@ static int link_note_end(struct scan *scan, const char *path)
 void scan_follow(struct scan *scan, const char *name, const struct policy_verdict *verdict)
 {
 	struct link_walk *walk = calloc(1, sizeof(*walk));
-	int length, error = walk ? 0 : -ENOMEM;
+	int length, error = 0;
 	const char *slash;
 
-	if (error) {
-		scan_fail(scan, error, scan->path);
+	if (!walk) {
+		scan_fail(scan, -ENOMEM, scan->path);
 		return;
 	}
 	walk->scan = scan;
