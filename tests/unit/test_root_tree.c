@@ -114,6 +114,29 @@ static void secrets_stay_outside(void **state)
 	host_stop(&host);
 }
 
+/* Also where root itself could look. */
+static void a_listed_directory_must_be_open_to_everybody(void **state)
+{
+	static const char *const closes[] = {"chmod 700 opt", "chmod 750 opt", "chmod 711 opt",
+					     "chmod 754 opt"};
+	struct host host;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(closes); i++) {
+		host_start(&host,
+			   "mkdir -p usr opt/tool var/lib/dpkg && printf SECRET >opt/tool/f && "
+			   "printf SECRET >var/lib/dpkg/status && chmod 700 var");
+		host_plan_destroy(&host.plan);
+		host_run(&host, closes[i]);
+		assert_int_equal(host_plan_create(&host.plan, host.path), 0);
+		host_build(&host);
+		assert_int_equal(host_find(&host, "opt"), 0);
+		assert_int_equal(host_find(&host, "var/lib/dpkg"), 0);
+		assert_false(host_device_has(&host, "SECRET"));
+		host_stop(&host);
+	}
+}
+
 static void only_files_directories_and_links_enter(void **state)
 {
 	struct host host;
@@ -282,6 +305,7 @@ int main(void)
 		cmocka_unit_test(what_is_listed_enters),
 		cmocka_unit_test(set_id_bits_are_dropped),
 		cmocka_unit_test(secrets_stay_outside),
+		cmocka_unit_test(a_listed_directory_must_be_open_to_everybody),
 		cmocka_unit_test(only_files_directories_and_links_enter),
 		cmocka_unit_test(hard_links_are_found),
 		cmocka_unit_test(directories_are_added_by_name),

@@ -27,7 +27,8 @@ struct slot {
 /* What is known of the file of an extent. */
 struct file_state {
 	uint16_t slot; /* 0: not open */
-	bool refused;
+	bool refused;  /* it changed */
+	bool told;
 };
 
 struct host_content {
@@ -84,16 +85,18 @@ static const struct tree_node *node_of(const struct host_content *content, uint3
 	return &content->image->tree.nodes[content->image->extents[extent].node];
 }
 
-/* Refuses a file from now on, and says so: why, or that it changed (@error is 0). */
+/* Refuses a file and says so, once: why, or that it changed (@error is 0), which is for good. */
 static int refuse(struct host_content *content, uint32_t extent, int error)
 {
 	const struct tree *tree = &content->image->tree;
+	struct file_state *file = &content->files[extent];
 	char path[PATH_MAX];
 
-	if (content->files[extent].refused)
+	content->counters.changed += !error && !file->refused;
+	file->refused |= !error;
+	if (file->told)
 		return -EIO;
-	content->files[extent].refused = true;
-	content->counters.changed++;
+	file->told = true;
 	if (content->told == LIMIT_ROOT_TOLD)
 		log_error("more files changed on the host; they are not named any more");
 	if (content->told++ >= LIMIT_ROOT_TOLD ||

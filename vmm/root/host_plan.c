@@ -113,6 +113,22 @@ static int add_source(struct host_plan *plan, const char *path, const char *cons
 	return 0;
 }
 
+/* Whether everybody may go to a listed directory, and see what is in it. */
+static bool everybody_may_enter(const struct host_plan *plan, const char *path)
+{
+	char part[PATH_MAX];
+	struct stat status;
+
+	for (const char *end = path; *end;) {
+		end += strcspn(end + 1, "/") + 1;
+		memcpy(part, path + 1, (size_t)(end - path) - 1);
+		part[end - path - 1] = '\0';
+		if (fstatat(plan->host_fd, part, &status, 0) < 0 || !(status.st_mode & S_IXOTH))
+			return false;
+	}
+	return status.st_mode & S_IROTH;
+}
+
 /* What is at a listed path of the host: a directory, a link, or nothing. */
 static int add_listed_source(struct host_plan *plan, const struct listed_path *listed)
 {
@@ -121,8 +137,12 @@ static int add_listed_source(struct host_plan *plan, const struct listed_path *l
 	ssize_t length;
 	int fd = openat(plan->host_fd, relative, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0)
+	if (fd >= 0 && everybody_may_enter(plan, listed->path))
 		return add_source(plan, listed->path, listed->only, false, fd);
+	if (fd >= 0) {
+		fd_close(&fd);
+		return 0;
+	}
 	if (errno != ENOTDIR && errno != ELOOP)
 		return 0;
 	length = readlinkat(plan->host_fd, relative, target, sizeof(target) - 1);
