@@ -360,10 +360,15 @@ static void coherence_receive(struct coherence *coherence)
 
 void coherence_serve(struct fs_server *server)
 {
+	coherence_receive(&server->coherence);
+	coherence_serve_watch(server);
+}
+
+void coherence_serve_watch(struct fs_server *server)
+{
 	struct coherence *coherence = &server->coherence;
 	const struct notify_record all = {.kind = NOTIFY_INVAL_ALL};
 
-	coherence_receive(coherence);
 	if (coherence->watch && watch_read(coherence->watch, coherence_event, server))
 		coherence->lost = true;
 	if (!coherence->ready)

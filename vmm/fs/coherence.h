@@ -80,7 +80,9 @@ void coherence_changed_by_guest(struct fs_server *server, uint64_t node_id);
 bool coherence_is_stale(const struct fs_server *server, const struct inode *inode,
 			const struct statx *status);
 
-/* Reads what the host changed, and sends notes. */
+/* Hears the guest, reads what the host changed, and sends notes; the second leaves out the first of
+ * the three. */
 void coherence_serve(struct fs_server *server);
+void coherence_serve_watch(struct fs_server *server);
 
 #endif

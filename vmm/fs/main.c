@@ -53,7 +53,7 @@ static void ignore_signals(void)
 static void host_side_watch_event(struct loop_operation *operation, int result)
 {
 	(void)result;
-	fs_server_serve_host(CONTAINER_OF(operation, struct host_side, watch)->server);
+	fs_server_serve_watch(CONTAINER_OF(operation, struct host_side, watch)->server);
 }
 
 static void host_side_notify_event(struct loop_operation *operation, int result)

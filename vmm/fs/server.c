@@ -233,6 +233,11 @@ void fs_server_serve_host(struct fs_server *server)
 	coherence_serve(server);
 }
 
+void fs_server_serve_watch(struct fs_server *server)
+{
+	coherence_serve_watch(server);
+}
+
 const struct fs_counters *fs_server_counters(const struct fs_server *server)
 {
 	return &server->counters;

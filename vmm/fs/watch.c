@@ -21,6 +21,11 @@
 
 #define WATCH_BUCKETS 16384U
 
+/* The largest event: its head, and the directory's handle with the name. */
+#define WATCH_EVENT_BYTES                                                  \
+	(FAN_EVENT_METADATA_LEN + sizeof(struct fanotify_event_info_fid) + \
+	 sizeof(struct file_handle) + MAX_HANDLE_SZ + LIMIT_FS_NAME_BYTES + 1 + 16)
+
 #ifndef AT_HANDLE_FID /* Linux 6.6 */
 #define AT_HANDLE_FID 0x200
 #endif
@@ -244,5 +249,8 @@ int watch_read(struct watch *watch, watch_callback *callback, void *context)
 		if (length <= 0)
 			return length < 0 && errno != EAGAIN ? -errno : 0;
 		watch_report_all(watch, watch->events, watch->events + length, callback, context);
+		/* Room was left, so there was no other. What came since wakes us again. */
+		if ((size_t)length <= sizeof(watch->events) - WATCH_EVENT_BYTES)
+			return 0;
 	}
 }
