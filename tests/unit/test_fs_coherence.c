@@ -227,6 +227,30 @@ static void test_validity(void **state)
 	assert_int_equal(lookup(h, FUSE_ROOT_ID, "d").entry_valid, 1);
 }
 
+/* A guest makes files and directories without having looked there before. */
+static void test_validity_of_new(void **state)
+{
+	struct harness *h = *state;
+	struct fuse_mkdir_in in = {.mode = 0755};
+	struct fuse_entry_out entry;
+
+	assert_int_equal(call_create(h, FUSE_ROOT_ID, "f", O_RDWR | O_EXCL, 0644, NULL, NULL), 0);
+	memcpy(&entry, h->payload, sizeof(entry));
+	assert_int_equal(entry.entry_valid, 600);
+	assert_int_equal(entry.attr_valid, 600);
+	assert_int_equal(
+		harness_call(h, FUSE_MKDIR, FUSE_ROOT_ID, PIECE(in), NAME("made"), NONE), 0);
+	memcpy(&entry, h->payload, sizeof(entry));
+	assert_int_equal(entry.entry_valid, 600);
+	assert_int_equal(entry.attr_valid, 600);
+	/* The host's changes are heard of in both. */
+	host_command(h, "chmod 0600 f && touch made/new");
+	expect_note(h, NOTIFY_INVAL_INODE, 0, "", lookup(h, FUSE_ROOT_ID, "f").nodeid, 0);
+	expect_note(h, NOTIFY_EVENT, FUSE_ROOT_ID, "f", lookup(h, FUSE_ROOT_ID, "f").nodeid,
+		    IN_ATTRIB);
+	expect_note(h, NOTIFY_EXPIRE_ENTRY, entry.nodeid, "new", 0, 0);
+}
+
 static void test_other_modes(void **state)
 {
 	struct harness *h = create(FS_CACHE_EXCLUSIVE, false);
@@ -334,6 +358,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_own_changes_are_quiet, setup_ready, teardown),
 		cmocka_unit_test_setup_teardown(test_hidden_names_are_quiet, setup_ready, teardown),
 		cmocka_unit_test_teardown(test_validity, teardown),
+		cmocka_unit_test_setup_teardown(test_validity_of_new, setup_ready, teardown),
 		cmocka_unit_test_teardown(test_other_modes, teardown),
 		cmocka_unit_test_setup_teardown(test_open_before_the_note, setup_ready, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_notes, setup_ready, teardown),

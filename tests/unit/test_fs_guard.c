@@ -135,6 +135,12 @@ static void test_protected_file(void **state)
 
 	refuse_all_changes(h, git, "config");
 	refuse_all_changes(h, node(h, FUSE_ROOT_ID, "module"), ".git");
+	/* It is there to a guest that asks for a new one, and may be read by one that does not. */
+	assert_int_equal(call_create(h, git, "config", O_RDWR | O_EXCL, 0600, NULL, NULL), -EEXIST);
+	assert_int_equal(call_create(h, git, "config", O_RDONLY, 0600, NULL, NULL), 0);
+	assert_int_equal(call_create(h, git, "config", O_RDWR, 0600, NULL, NULL), -EACCES);
+	assert_int_equal(call_create(h, FUSE_ROOT_ID, ".env", O_RDWR | O_EXCL, 0600, NULL, NULL),
+			 -EACCES);
 	/* As git changes it: a new file that takes its name. */
 	assert_int_equal(call_create(h, git, "config.lock", O_RDWR, 0600, NULL, NULL), 0);
 	assert_int_equal(call_rename(h, git, "config.lock", git, "config", 0), -EACCES);

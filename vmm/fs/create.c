@@ -76,9 +76,11 @@ static int create_open(struct fs_server *server, struct fs_place *place,
 		       struct statx *status, struct handle **handle)
 {
 	struct fs_new new;
-	int error = fs_begin_new(server, place, S_IFREG, &new);
-	int fd;
+	int error, fd;
 
+	/* Before the answer, which the guest may keep; it need not have looked here before. */
+	coherence_watch(server, place->directory);
+	error = fs_begin_new(server, place, S_IFREG, &new);
 	if (!error)
 		error = inode_reserve_fd(&server->inodes);
 	if (error)
@@ -97,6 +99,11 @@ static int create_open(struct fs_server *server, struct fs_place *place,
 	inode_set_place(&server->inodes, *inode, place->directory->id, place->name);
 	return 0;
 out:
+	/* What is there may be opened, whatever the rules say of making it; and a guest that asks
+	 * for a new file need not have looked before. */
+	if (error == -EACCES && !guard_hides(server, place->directory, place->name) &&
+	    layer_look(server, place->directory, place->fd, place->name, status) == 0)
+		error = -EEXIST;
 	if (error != -EEXIST || (in->flags & O_EXCL))
 		return error;
 	return create_open_existing(server, place->directory, place->name, flags, inode, status,

@@ -18,6 +18,8 @@ int fs_mkdir(struct fs_server *server, const struct wire_request *request)
 	struct wire_reader reader = wire_arguments(request);
 	struct fuse_mkdir_in in;
 	struct fs_place place;
+	struct inode *inode;
+	struct statx status;
 	struct fs_new new;
 	int error;
 
@@ -29,7 +31,13 @@ int fs_mkdir(struct fs_server *server, const struct wire_request *request)
 		error = -errno;
 	if (!error)
 		error = fs_finish_new(server, &place, &new);
-	return error ? error : fs_reply_name(server, request, place.directory, place.name);
+	if (!error)
+		error = fs_find_entry(server, place.directory, place.name, &inode, &status);
+	if (error)
+		return error;
+	/* It will be made use of: then its attributes may be kept from now on. */
+	coherence_watch(server, inode);
+	return fs_reply_entry(server, request, inode, &status);
 }
 
 /* FIFOs and sockets are metadata on the host: nobody here ever opens one. Devices are never made.
