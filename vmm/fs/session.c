@@ -22,14 +22,14 @@
  * between the guest's processes, where they are right without a message), DONT_MASK (the guest
  * applies its umask; ours is 0), POSIX_ACL, SECURITY_CTX and SETXATTR_EXT (no such attribute
  * reaches the host), WRITEBACK_CACHE (the host would see writes late), NO_OPEN(DIR)_SUPPORT
- * (handles carry the access mode and the position of listings), SUBMOUNTS.
+ * (handles carry the access mode and the position of listings), SUBMOUNTS, READDIRPLUS_AUTO (which
+ * lists the rest of a directory without attributes, and each name is then looked up).
  * A symlink's target never changes during an inode's life, so CACHE_SYMLINKS is safe.
  */
-#define SESSION_FLAGS                                                                            \
-	(FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_MAX_PAGES | FUSE_DO_READDIRPLUS |              \
-	 FUSE_READDIRPLUS_AUTO | FUSE_PARALLEL_DIROPS | FUSE_ATOMIC_O_TRUNC |                    \
-	 FUSE_AUTO_INVAL_DATA | FUSE_HANDLE_KILLPRIV_V2 | FUSE_ASYNC_DIO | FUSE_CACHE_SYMLINKS | \
-	 FUSE_INIT_EXT)
+#define SESSION_FLAGS                                                               \
+	(FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_MAX_PAGES | FUSE_DO_READDIRPLUS | \
+	 FUSE_PARALLEL_DIROPS | FUSE_ATOMIC_O_TRUNC | FUSE_AUTO_INVAL_DATA |        \
+	 FUSE_HANDLE_KILLPRIV_V2 | FUSE_ASYNC_DIO | FUSE_CACHE_SYMLINKS | FUSE_INIT_EXT)
 
 static uint32_t session_flags(const struct fs_server *server)
 {
