@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+import zipfile
 
 FILES_PER_DIRECTORY = 100  # as in work.c
 OWNER = 1000  # of the trees when root measures: mvagent is then run by an ordinary user, as it should be
@@ -28,6 +29,8 @@ WARM_GIT = ("(mkdir /tmp/warm && cd /tmp/warm && git init -q . && echo x >x && g
             "git status --porcelain && git -C /tmp/warm status --porcelain && rm -rf /tmp/warm)")
 WARM_TAR = "(cd /tmp && echo x >x && tar -cf x.tar x && tar -xf x.tar && sync -f . && rm -rf x.tar x)"
 WARM_CC = "(cd /tmp && echo 'int x;' >x.c && make -s x.o && rm -f x.c x.o)"
+WARM_PYTHON = "(cd /tmp && echo x=1 >x.py && python3 -m compileall -q x.py && python3 -c 'import zipfile' && rm -rf x.py __pycache__)"
+INSTALL = """python3 -c 'import zipfile; zipfile.ZipFile("wheel.zip").extractall("site")' && python3 -m compileall -q site"""
 
 
 @dataclasses.dataclass
@@ -49,7 +52,7 @@ def rows(scale):
     def size(count, least=1):
         return max(least, int(count * scale))
 
-    big, middle, small, sources = size(50_000), size(20_000), size(5_000), size(200)
+    big, middle, small, sources, modules = size(50_000), size(20_000), size(5_000), size(200), size(2_000)
     mib, pieces, writer = size(256, 8), size(16_384), size(32)
     status = "git status --porcelain >/tmp/status"
     return [
@@ -61,6 +64,8 @@ def rows(scale):
             "tar -xf /tmp/files.tar && sync -f .", middle, f"{WARM_TAR} && cp files.tar /tmp/files.tar", changes=True),
         Row("rm-rf", f"rm -rf of {middle} files", f"removable {middle}", "rm -rf files", middle, WARM_TAR, changes=True),
         Row("compile", f"make of {sources} C files", f"program {sources}", "make -s", sources, WARM_CC, changes=True),
+        Row("install", f"a wheel of {modules} Python modules unpacked and compiled, as pip does", f"wheel {modules}",
+            f"{INSTALL} && sync -f .", modules, WARM_PYTHON, changes=True),
         Row("stat-cold", f"lstat of {middle} files and {middle // 10} absent names, nothing cached in the guest",
             f"files {middle}", f"$work stat {middle} 1", middle + middle // 10),
         Row("stat-warm", f"the same again, 5 times", f"files {middle}",
@@ -139,6 +144,14 @@ def make_archive(place, count):
             member = tarfile.TarInfo(f"d{index // FILES_PER_DIRECTORY:03}/f{index:05}")
             member.size, member.mtime = len(data), PAST
             archive.addfile(member, io.BytesIO(data))
+
+
+def make_wheel(place, count):
+    place.mkdir()
+    with zipfile.ZipFile(place / "wheel.zip", "w", zipfile.ZIP_DEFLATED) as wheel:
+        for index in range(count):
+            body = "".join(f"def work_{line}(value):\n    return value + {index}\n\n" for line in range(4))
+            wheel.writestr(f"package{index // 20:03}/module{index:05}.py", body)
 
 
 def make_program(place, count):

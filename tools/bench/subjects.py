@@ -126,21 +126,31 @@ class Virtiofsd(Subject):
     """QEMU's microvm with Debian's virtiofsd."""
 
     name = "virtiofsd"
+    kernel = peers.SHARE / "vmlinux"
 
     def start(self):
+        if not self.kernel.exists():
+            raise FileNotFoundError(f"no {self.kernel}: tools/kernel/build --unpatched --output {self.kernel.parent} makes it")
         virtiofsd(self, self.place / "fs.sock")
         self.spawn(
             "qemu-system-x86_64", "-M", "microvm,acpi=off,pit=on,pic=on,rtc=off,isa-serial=off", "-accel", "kvm",
             "-cpu", "host", "-smp", CPUS, "-m", MEMORY, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-global", "virtio-mmio.force-legacy=false",
             "-object", f"memory-backend-memfd,id=memory,size={MEMORY}M,share=on", "-numa", "node,memdev=memory",
-            "-kernel", peers.SHARE / "vmlinux", "-initrd", peers.make_initramfs(self.place),
+            "-kernel", self.kernel, "-initrd", peers.make_initramfs(self.place),
             "-append", "console=hvc0 quiet reboot=t panic=-1",
             "-chardev", "stdio,id=console", "-device", "virtio-serial-device", "-device", "virtconsole,chardev=console",
             "-drive", f"if=none,id=root,format=raw,readonly=on,file={peers.SHARE}/base.erofs",
             "-device", "virtio-blk-device,drive=root",
             "-chardev", f"socket,id=fs,path={self.place}/fs.sock",
             "-device", "vhost-user-fs-device,queue-size=1024,chardev=fs,tag=share", stdout=subprocess.PIPE)
+
+
+class VirtiofsdUnpatched(Virtiofsd):
+    """The same, with the guest kernel that its users have: ours without kernel-config/patches."""
+
+    name = "virtiofsd (kernel unpatched)"
+    kernel = harness.BUILD / "bench/unpatched/vmlinux"
 
 
 class MachineVirtiofsd(Subject):
@@ -246,7 +256,7 @@ def mount(*arguments):
     subprocess.run(["mount", *map(str, arguments)], check=True)
 
 
-KINDS = (Host, GuestTmpfs, Mvagent, MvagentExclusive, Virtiofsd, MachineVirtiofsd, Microsandbox)
+KINDS = (Host, GuestTmpfs, Mvagent, MvagentExclusive, Virtiofsd, VirtiofsdUnpatched, MachineVirtiofsd, Microsandbox)
 SUBJECTS = {kind.name: kind for kind in KINDS}
 PEERS = ("virtiofsd", "microsandbox")
 OURS = ("mvagent", "mvagent exclusive")
