@@ -238,8 +238,8 @@ static void test_validity_of_new(void **state)
 	memcpy(&entry, h->payload, sizeof(entry));
 	assert_int_equal(entry.entry_valid, 600);
 	assert_int_equal(entry.attr_valid, 600);
-	assert_int_equal(
-		harness_call(h, FUSE_MKDIR, FUSE_ROOT_ID, PIECE(in), NAME("made"), NONE), 0);
+	assert_int_equal(harness_call(h, FUSE_MKDIR, FUSE_ROOT_ID, PIECE(in), NAME("made"), NONE),
+			 0);
 	memcpy(&entry, h->payload, sizeof(entry));
 	assert_int_equal(entry.entry_valid, 600);
 	assert_int_equal(entry.attr_valid, 600);

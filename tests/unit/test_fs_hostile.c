@@ -523,6 +523,12 @@ static void test_mounts_are_not_entered(void **state)
 	assert_true(h->payload_size > 2 * FUSE_NAME_OFFSET_DIRENTPLUS);
 	assert_int_equal(fs_server_usage(h->server).inodes, 3);
 	assert_int_equal(umount(path), 0);
+	/* Also where the mount is the very directory that the guest knows by that name. */
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "m", NULL), 0);
+	assert_int_equal(mount(path, path, NULL, MS_BIND, NULL), 0);
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "m", NULL), -EACCES);
+	assert_int_equal(umount(path), 0);
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "m", NULL), 0);
 	harness_destroy(h);
 }
 

@@ -2,6 +2,7 @@
 /* Names to inodes, and the entries that answer for them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include "vmm/base/fd.h"
 #include "vmm/fs/layer.h"
@@ -45,20 +46,45 @@ static int lookup_intern(struct fs_server *server, const struct inode_identity *
 	return error;
 }
 
-int fs_find_entry(struct fs_server *server, struct inode *directory, const char *name,
-		  struct inode **inode, struct statx *status)
+/*
+ * The inode at @name, if the guest knows it by this very name and it is open: one statx instead of
+ * openat2, statx and close. Only what openat2 let in is known, so nothing that it refuses comes
+ * from here; it also refuses to enter what is mounted, which may be a directory of the share again.
+ * Without a time of birth, another file may have the number by now (and, on 9p, the open one be
+ * dead). Where the guest keeps what it is told, names that it knows are hardly ever looked up
+ * again, and this would only be in the way of others. 0, -ENOENT, or -EAGAIN: it must be opened.
+ */
+static int lookup_known(struct fs_server *server, const struct inode *directory, const char *name,
+			struct inode **inode, struct statx *status)
+{
+	struct inode_identity identity;
+	int error;
+
+	if (server->layer || coherence_caches_listing(server, directory))
+		return -EAGAIN;
+	error = path_look(directory->fd, name, status);
+	if (error)
+		return error == -ENOENT ? error : -EAGAIN;
+	if (!(status->stx_mask & STATX_BTIME) ||
+	    !(status->stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) ||
+	    (status->stx_attributes & STATX_ATTR_MOUNT_ROOT))
+		return -EAGAIN;
+	identity = link_identity(server, directory, name, status);
+	*inode = inode_find_identity(&server->inodes, &identity);
+	if (!*inode || (*inode)->fd < 0 || (*inode)->parent != directory->id || !(*inode)->name ||
+	    strcmp((*inode)->name, name) != 0)
+		return -EAGAIN;
+	return 0;
+}
+
+/* The same for any name: opens it, and finds or adds the inode. 0 or -errno. */
+static int lookup_open(struct fs_server *server, struct inode *directory, const char *name,
+		       struct inode **inode, struct statx *status)
 {
 	struct inode_identity identity;
 	struct path_entry entry;
-	int directory_fd, error;
+	int error = inode_reserve_fd(&server->inodes);
 
-	coherence_watch(server, directory);
-	if (guard_hides(server, directory, name))
-		return -ENOENT;
-	directory_fd = path_inode_fd(&server->inodes, directory);
-	if (directory_fd < 0)
-		return directory_fd;
-	error = inode_reserve_fd(&server->inodes);
 	if (error)
 		return error;
 	error = path_open_entry(directory, name, &entry);
@@ -68,7 +94,23 @@ int fs_find_entry(struct fs_server *server, struct inode *directory, const char 
 	}
 	*status = entry.status;
 	identity = link_identity(server, directory, name, status);
-	error = lookup_intern(server, &identity, &entry, inode);
+	return lookup_intern(server, &identity, &entry, inode);
+}
+
+int fs_find_entry(struct fs_server *server, struct inode *directory, const char *name,
+		  struct inode **inode, struct statx *status)
+{
+	int directory_fd, error;
+
+	coherence_watch(server, directory);
+	if (guard_hides(server, directory, name))
+		return -ENOENT;
+	directory_fd = path_inode_fd(&server->inodes, directory);
+	if (directory_fd < 0)
+		return directory_fd;
+	error = lookup_known(server, directory, name, inode, status);
+	if (error == -EAGAIN)
+		error = lookup_open(server, directory, name, inode, status);
 	if (error)
 		return error;
 	error = guard_enter(server, directory, name, status, *inode);
