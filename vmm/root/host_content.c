@@ -209,6 +209,7 @@ static int begin_file(struct host_content *content, uint32_t extent, uint64_t of
 	slot = &content->slots[index];
 	if (!is_unchanged(content, slot))
 		return refuse(content, extent, 0);
+	content->counters.contents++;
 	slot->reads++;
 	slot->last_use = ++content->now;
 	*piece = (struct content_piece){
@@ -246,6 +247,7 @@ static int begin(void *context, uint64_t offset, uint64_t length, struct content
 
 	*piece = (struct content_piece){.fd = -1};
 	if (offset < metadata) {
+		content->counters.metadata++;
 		piece->memory = image->metadata + offset;
 		piece->length = bytes_minimum(length, metadata - offset);
 		return 0;

@@ -14,6 +14,8 @@
 struct host_content;
 
 struct host_content_counters {
+	uint64_t metadata; /* reads of it, and of files */
+	uint64_t contents;
 	uint64_t opened;
 	uint64_t changed; /* files that were refused */
 };

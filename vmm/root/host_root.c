@@ -157,10 +157,11 @@ void host_root_report(const struct host_root *root)
 	struct host_content_counters content = host_content_counters(root->content);
 
 	log_info("%llu directories, %llu files and %llu links of the host in %llu KiB of metadata, "
-		 "%s in %llu us; %llu files opened, %llu refused",
+		 "%s in %llu us; %llu reads of it, %llu of files; %llu files opened, %llu refused",
 		 (unsigned long long)counts->directories, (unsigned long long)counts->files,
 		 (unsigned long long)counts->symlinks,
 		 (unsigned long long)root->image.layout.metadata_bytes >> 10,
 		 root->from_cache ? "checked" : "made", (unsigned long long)root->ready_ns / 1000,
+		 (unsigned long long)content.metadata, (unsigned long long)content.contents,
 		 (unsigned long long)content.opened, (unsigned long long)content.changed);
 }
