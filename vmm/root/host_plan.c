@@ -117,7 +117,7 @@ static int add_source(struct host_plan *plan, const char *path, const char *cons
 static bool everybody_may_enter(const struct host_plan *plan, const char *path)
 {
 	char part[PATH_MAX];
-	struct stat status;
+	struct stat status = {0};
 
 	for (const char *end = path; *end;) {
 		end += strcspn(end + 1, "/") + 1;
