@@ -257,7 +257,8 @@ static void expect_held(uid_t user, bool apart, int (*check)(void))
 	assert_int_equal(result, HELD);
 }
 
-/* In a chroot that is a mount, where a descriptor's path is another one as soon as the mounts are others. */
+/* In a chroot that is a mount, where a descriptor's path is another one as soon as the mounts are
+ * others. */
 static int in_a_chroot(void)
 {
 	char proc[128];
