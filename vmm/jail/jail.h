@@ -27,8 +27,6 @@ struct jail_directory {
 	bool whiteouts; /* character devices may be made: 0:0 needs no privilege, others do */
 };
 
-#define JAIL_MAX_DIRECTORIES 64
-
 /* Something in one of the directories: a file or directory that may be read. */
 struct jail_place {
 	int fd;       /* O_PATH is enough */

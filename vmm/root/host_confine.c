@@ -96,10 +96,6 @@ static int add_plan(struct places *places, const struct host_plan *plan, int cac
 		if (!error)
 			places->list[places->count - 1].removal = true;
 	}
-#ifdef __SANITIZE_ADDRESS__
-	if (!error) /* it reads its own maps in the end */
-		error = add_place(places, open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
-#endif
 	return error;
 }
 
