@@ -208,12 +208,6 @@ static void *thread(void *argument)
 	return argument;
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* its threads make calls of their own */
-#define SANITIZED true
-#else
-#define SANITIZED false
-#endif
-
 /* What the roles need goes on: this is no filter that forbids everything. */
 static int work_under(const struct filter_rule *role)
 {
@@ -225,7 +219,7 @@ static int work_under(const struct filter_rule *role)
 	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED || munmap(memory, 4096))
 		return 2;
-	if (!SANITIZED && role == filter_vmm &&
+	if (role == filter_vmm &&
 	    (pthread_create(&id, NULL, thread, NULL) || pthread_join(id, NULL)))
 		return 3;
 	if (role == filter_fs && (openat(AT_FDCWD, "/", O_PATH | O_CLOEXEC) < 0))
@@ -235,6 +229,9 @@ static int work_under(const struct filter_rule *role)
 
 static void test_work_goes_on(void **state)
 {
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* a sanitizer makes calls of its own at the end */
+#endif
 	const struct filter_rule *roles[] = {filter_fs, filter_blk, filter_blk_host, filter_vmm};
 
 	(void)state;

@@ -343,6 +343,27 @@ static void test_names_that_went(void **state)
 	assert_text(h, "ww", "moved!");
 }
 
+/* The name that the guest made last goes, and comes again, while it looks up none. */
+static void test_links_again(void **state)
+{
+	static const mode_t types[] = {S_IFREG, S_IFIFO, S_IFSOCK};
+	struct harness *h = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		uint64_t x;
+
+		assert_int_equal(call_mknod(h, FUSE_ROOT_ID, "x", types[i] | 0600, &x), 0);
+		for (int round = 0; round < 3; round++) {
+			assert_int_equal(call_link(h, x, FUSE_ROOT_ID, "xx"), 0);
+			assert_int_equal(harness_host_stat(h, "x").st_nlink, 2);
+			assert_int_equal(harness_host_stat(h, "xx").st_ino,
+					 harness_host_stat(h, "x").st_ino);
+			assert_int_equal(call_remove(h, FUSE_UNLINK, FUSE_ROOT_ID, "xx"), 0);
+		}
+		assert_int_equal(call_remove(h, FUSE_UNLINK, FUSE_ROOT_ID, "x"), 0);
+	}
+}
+
 static void test_holes_and_size_stay(void **state)
 {
 	struct harness *h = *state;
@@ -393,6 +414,7 @@ int main(void)
 		ON_BOTH(test_host_replaces_meanwhile),
 		ON_BOTH(test_links_that_came_later),
 		ON_BOTH(test_names_that_went),
+		ON_BOTH(test_links_again),
 		ON_BOTH(test_holes_and_size_stay),
 	};
 

@@ -139,14 +139,12 @@ static bool is_harmless_config(const struct share_rules *rules, const struct rev
 {
 	FD_CLEANUP int fd = upper_open_file(rules->share->upper_fd, change->path);
 	char text[GIT_CONFIG_BYTES], key[GIT_CONFIG_KEY_BYTES];
-	unsigned int depth = 0;
 
 	if (fd < 0 || !S_ISREG(change->wanted.mode) || change->wanted.size > sizeof(text) ||
 	    fd_pread_full(fd, text, change->wanted.size, 0))
 		return false;
-	for (const char *at = change->path; *at; at++)
-		depth += *at == '/';
-	return git_config_is_harmless(text, change->wanted.size, depth, key);
+	return git_config_is_harmless(text, change->wanted.size, git_submodule_depth(change->path),
+				      key);
 }
 
 /* Whether git on the host would obey what the change puts there. */

@@ -174,7 +174,7 @@ static bool is_plain(const char *value, size_t length)
 	return true;
 }
 
-/* core.worktree: a path from here that stays within the share, as "git submodule" writes it. */
+/* core.worktree as "git submodule" writes it: up to the work tree above, and down from there. */
 static bool stays_within(const char *value, size_t length, unsigned int depth)
 {
 	unsigned int up = 0;
@@ -188,7 +188,7 @@ static bool stays_within(const char *value, size_t length, unsigned int depth)
 	for (size_t i = 0; i + 1 < length; i++)
 		if (value[i] == '.' && value[i + 1] == '.')
 			return false;
-	return up <= depth && length > 0;
+	return depth > 0 && up == depth && length > 0;
 }
 
 /* A transport helper ("ext::COMMAND") is a program; so may an address be that begins as an option.

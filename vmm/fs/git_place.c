@@ -5,11 +5,14 @@
 #include <strings.h>
 
 /* In the order of enum git_part. */
-const char *const git_part_names[] = {"objects", "refs", "HEAD", "config", "hooks", NULL};
+const char *const git_part_names[] = {"objects", "refs",      "HEAD", "config",
+				      "hooks",   "commondir", NULL};
 
 enum git_part {
 	GIT_PART_OBJECTS = 1,
 	GIT_PART_REFS = 2,
+	GIT_PART_HEAD = 4,
+	GIT_PART_COMMONDIR = 32,
 };
 
 static bool is_one_of(const char *name, const char *const *names)
@@ -20,7 +23,7 @@ static bool is_one_of(const char *name, const char *const *names)
 	return false;
 }
 
-static bool is_repository_name(const char *name)
+bool git_is_repository_name(const char *name)
 {
 	size_t length = strlen(name);
 
@@ -32,7 +35,7 @@ enum git_directory git_walk_up(struct git_walk *walk, const char *name)
 	static const char *const data[] = {"objects", "refs", "logs", "hooks", "info", NULL};
 	static const char *const holders[] = {"modules", "worktrees", NULL};
 
-	if (is_repository_name(name))
+	if (git_is_repository_name(name))
 		return !walk->begun || (walk->holds_repositories && !walk->data)
 			       ? GIT_DIRECTORY_REPOSITORY
 			       : GIT_DIRECTORY_INSIDE;
@@ -107,6 +110,25 @@ enum git_place git_place_at(const char *path)
 			    length ? name : NULL, git_directory_at(path, length), path + start);
 }
 
+unsigned int git_submodule_depth(const char *path)
+{
+	size_t end = last_name(path, strlen(path));
+	char name[256];
+
+	for (unsigned int depth = 1; end; depth++) {
+		size_t start = last_name(path, end - 1), length = end - 1 - start;
+
+		if (length >= sizeof(name))
+			return 0;
+		memcpy(name, path + start, length);
+		name[length] = '\0';
+		if (git_is_repository_name(name))
+			return depth > 1 ? depth : 0;
+		end = start;
+	}
+	return 0;
+}
+
 bool git_is_sample(const char *name)
 {
 	size_t length = strlen(name);
@@ -124,11 +146,13 @@ unsigned int git_part_of(const char *name)
 
 /*
  * HEAD, objects and refs are a repository. One that names another directory for all but HEAD
- * ("commondir") has its objects, refs, configuration and hooks there, and that has no HEAD.
+ * ("commondir") has its objects, refs and hooks there, but may have a configuration of its own
+ * (config.worktree).
  */
 bool git_parts_are_repository(unsigned int parts)
 {
 	const unsigned int both = GIT_PART_OBJECTS | GIT_PART_REFS;
+	const unsigned int linked = GIT_PART_HEAD | GIT_PART_COMMONDIR;
 
-	return (parts & both) == both && (parts & ~both);
+	return (parts & linked) == linked || ((parts & both) == both && (parts & ~both));
 }

@@ -52,6 +52,13 @@ enum git_place git_place_at(const char *path);
 /* A hook that git does not run: those that "git init" makes. */
 bool git_is_sample(const char *name);
 
+/* The path of a submodule's configuration: how many directories up from it the directory is that
+ * X.git lies in, whose submodule it is; 0 for any other path. */
+unsigned int git_submodule_depth(const char *path);
+
+/* A name by which a directory is known as a repository: X.git. */
+bool git_is_repository_name(const char *name);
+
 /* What git takes a directory for a repository by, whatever its name is: a set of parts. */
 unsigned int git_part_of(const char *name);
 bool git_parts_are_repository(unsigned int parts);

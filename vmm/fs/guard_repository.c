@@ -80,16 +80,18 @@ static enum git_place repository_place(struct fs_server *server, const struct in
 	return git_place_of(above, directory->name, repository_directory(server, directory), name);
 }
 
-/* How many directories there are above what is in @directory. */
+/* From a submodule's repository, how many directories up the directory is that X.git lies in, whose
+ * submodule it is; 0 for any other. It stays the same wherever X.git is moved. */
 static unsigned int repository_depth(struct fs_server *server, const struct inode *directory)
 {
-	unsigned int depth = 0;
-
-	while (directory && directory->id != FUSE_ROOT_ID && depth < LIMIT_FS_DEPTH) {
+	for (unsigned int depth = 1; depth < LIMIT_FS_DEPTH; depth++) {
+		if (!directory || directory->id == FUSE_ROOT_ID || !directory->name)
+			return 0;
+		if (git_is_repository_name(directory->name))
+			return depth > 1 ? depth : 0;
 		directory = inode_find(&server->inodes, directory->parent);
-		depth++;
 	}
-	return depth;
+	return 0;
 }
 
 /* Refuses, and says why the first few times. */

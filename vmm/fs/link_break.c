@@ -126,13 +126,18 @@ static int link_find_place(struct fs_server *server, struct inode *inode)
 	return fd >= 0 && link_check(fd, inode->name, &inode->identity) == 0 ? fd : -1;
 }
 
-/* Whether the kernel knows what @fd refers to by a name in the share, and it is there. */
-static bool link_is_inside(struct fs_server *server, const struct inode *inode, int fd)
+#define DELETED " (deleted)" /* what the kernel says of a name that is gone */
+
+/* Where the name is by which @fd was opened: in the share, gone, or elsewhere. */
+enum link_place { LINK_INSIDE, LINK_GONE, LINK_ELSEWHERE };
+
+static enum link_place link_look(struct fs_server *server, const struct inode *inode, int fd)
 {
 	char root[PATH_MAX], path[PATH_MAX];
 	ssize_t root_length =
 		readlinkat(server->proc_fd, path_number(server->root_fd).text, root, sizeof(root));
 	ssize_t length = readlinkat(server->proc_fd, path_number(fd).text, path, sizeof(path) - 1);
+	const ssize_t deleted = (ssize_t)strlen(DELETED);
 	struct inode_identity identity;
 	struct statx status;
 	FD_CLEANUP int found = -1;
@@ -142,13 +147,16 @@ static bool link_is_inside(struct fs_server *server, const struct inode *inode, 
 		root_length = 0;
 	if (root_length < 0 || length <= root_length ||
 	    memcmp(path, root, (size_t)root_length) != 0 || path[root_length] != '/')
-		return false;
+		return LINK_ELSEWHERE;
 	path[length] = '\0';
 	found = path_open_name(server->root_fd, path + root_length + 1);
-	if (found < 0 || path_status(found, &status))
-		return false;
-	identity = inode_identity_of(&status);
-	return inode_same_file(&identity, &inode->identity);
+	if (found >= 0 && path_status(found, &status) == 0) {
+		identity = inode_identity_of(&status);
+		if (inode_same_file(&identity, &inode->identity))
+			return LINK_INSIDE;
+	}
+	return length > deleted && strcmp(path + length - deleted, DELETED) == 0 ? LINK_GONE
+										 : LINK_ELSEWHERE;
 }
 
 /* Whether the file has links that are not names of it in the share, be they made before the run or
@@ -156,13 +164,17 @@ static bool link_is_inside(struct fs_server *server, const struct inode *inode, 
 static bool link_is_foreign(struct fs_server *server, struct inode *inode, int fd,
 			    const struct statx *status)
 {
+	enum link_place place = LINK_INSIDE;
 	uint32_t own = link_count(server, status);
 
 	if (status->stx_nlink == 0)
 		return false;
+	if (link_find_place(server, inode) < 0)
+		place = link_look(server, inode, fd);
 	if (!own)
-		own = inode->name ? 1 : 0;
-	if (own && link_find_place(server, inode) < 0 && !link_is_inside(server, inode, fd))
+		own = place == LINK_INSIDE ? 1 : 0;
+	/* A name that the guest itself has removed is not counted any more. */
+	else if (place == LINK_ELSEWHERE || (place == LINK_GONE && inode->name))
 		own--;
 	return status->stx_nlink > own;
 }
