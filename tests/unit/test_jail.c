@@ -117,7 +117,8 @@ static struct jail the_jail(const struct jail_directory *directories)
 	return (struct jail){.directories = directories,
 			     .directory_count = 2,
 			     .capabilities = CAPABILITIES_FILE_SERVER,
-			     .proc = true};
+			     .proc = true,
+			     .keep_user = true};
 }
 
 /* What has to be so whichever wall is there. */
@@ -282,6 +283,32 @@ static void test_all_in_a_chroot(void **state)
 	expect_held(0, true, in_a_chroot);
 }
 
+/* root without files to change becomes nobody, whom root's own files do not let in. */
+static int as_nobody(void)
+{
+	struct jail jail = {0};
+	int death;
+
+	HOLDS(!jail_enter(&jail));
+	HOLDS(getuid() == 65534 && geteuid() == 65534 && getgid() == 65534);
+	HOLDS(getgroups(0, NULL) == 0 && setuid(0));
+	HOLDS(!prctl(PR_GET_PDEATHSIG, &death) && death == SIGKILL);
+	for (unsigned int i = 0; i <= CAP_LAST_CAP; i++)
+		HOLDS(!capabilities_have(i) && prctl(PR_CAPBSET_READ, i) == 0);
+	return HELD;
+}
+
+static void test_root_becomes_nobody(void **state)
+{
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* sanitized processes stay root: jail.c */
+#endif
+	if (geteuid())
+		skip();
+	expect_held(0, true, as_nobody);
+}
+
 static void test_all_as_root(void **state)
 {
 	(void)state;
@@ -401,6 +428,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_as_root),
+		cmocka_unit_test(test_root_becomes_nobody),
 		cmocka_unit_test(test_all_as_user),
 		cmocka_unit_test(test_all_in_a_chroot),
 		cmocka_unit_test(test_mounts_alone),

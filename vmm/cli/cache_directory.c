@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "vmm/base/fd.h"
@@ -25,22 +26,42 @@ static int enter(int *fd, const char *name, mode_t mode)
 	return 0;
 }
 
-int cache_directory_open(const char *name)
+/* The user's cache directory. 0 or -errno. */
+static int base_path(char path[PATH_MAX])
 {
 	const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	char path[PATH_MAX];
-	FD_CLEANUP int fd = -1;
-	int error, length;
+	int length;
 
 	/* The specification has relative paths ignored. */
 	if (base && base[0] == '/')
-		length = snprintf(path, sizeof(path), "%s", base);
+		length = snprintf(path, PATH_MAX, "%s", base);
 	else if (home && home[0] == '/')
-		length = snprintf(path, sizeof(path), "%s/.cache", home);
+		length = snprintf(path, PATH_MAX, "%s/.cache", home);
 	else
 		return -ENOENT;
-	if (length >= (int)sizeof(path))
-		return -ENAMETOOLONG;
+	return length < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int cache_directory_path(char path[PATH_MAX])
+{
+	int error = base_path(path);
+	size_t length = error ? 0 : strlen(path);
+
+	if (error)
+		return error;
+	return snprintf(path + length, PATH_MAX - length, "/mvagent") < (int)(PATH_MAX - length)
+		       ? 0
+		       : -ENAMETOOLONG;
+}
+
+int cache_directory_open(const char *name)
+{
+	char path[PATH_MAX];
+	FD_CLEANUP int fd = -1;
+	int error = base_path(path);
+
+	if (error)
+		return error;
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -34,9 +34,9 @@ static void check_kernel(struct diagnosis *diagnosis)
 
 	uname(&name);
 	check->good = sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
-		      (major > 5 || (major == 5 && minor >= 11)); /* CLOSE_RANGE_CLOEXEC */
+		      (major > 5 || (major == 5 && minor >= 12)); /* mount_setattr */
 	snprintf(check->text, sizeof(check->text), "Linux %s%s", name.release,
-		 check->good ? "" : ": 5.11 or newer is needed");
+		 check->good ? "" : ": 5.12 or newer is needed");
 }
 
 static void check_kvm(struct diagnosis *diagnosis)

@@ -48,7 +48,7 @@ void doctor_check_jail(struct diagnosis *diagnosis)
 	doctor_add_layer(diagnosis, "empty root", probe.mounts, !has_landlock,
 			 probe.mounts ? "a mount namespace with the shared directory only"
 				      : "needs namespaces; Landlock alone keeps to the shared "
-					"directory");
+					"directory, but for modes, times and attributes");
 	doctor_add_layer(diagnosis, "Landlock", has_landlock, !probe.mounts,
 			 doctor_landlock_text(probe.landlock));
 	doctor_add_layer(diagnosis, "seccomp", probe.filter, true,

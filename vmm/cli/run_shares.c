@@ -13,6 +13,7 @@
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/cli/cache_directory.h"
 #include "vmm/review/store.h"
 
 static bool path_is_below(const char *path, const char *directory)
@@ -90,7 +91,7 @@ static bool path_is_within(const char *path, const char *directory)
 static int share_check_extent(const char *given, const char *resolved)
 {
 	const struct passwd *user = getpwuid(getuid());
-	char state[PATH_MAX];
+	char state[PATH_MAX], cache[PATH_MAX];
 	const char *what = NULL;
 
 	if (strcmp(resolved, "/") == 0)
@@ -100,6 +101,8 @@ static int share_check_extent(const char *given, const char *resolved)
 		what = "your home directory is in it, with all your keys and settings";
 	else if (review_store_path(state) == 0 && path_is_within(state, resolved))
 		what = "mvagent's own records of its runs are in it";
+	else if (cache_directory_path(cache) == 0 && path_is_within(cache, resolved))
+		what = "what mvagent keeps of this host's tools for later runs is in it";
 	if (!what)
 		return 0;
 	log_error("--share %s: %s; share the project's directory, or add --share-anyway", given,

@@ -15,8 +15,8 @@
 #define GIT_CONFIG_BYTES     65536U
 #define GIT_CONFIG_KEY_BYTES 64
 
-/* @depth: how many directories up core.worktree has to lead; 0: it may not be there. False: *@key (empty: the syntax) is what
- * is not allowed. */
+/* @depth: how many directories up core.worktree has to lead; 0: it may not be there. False: *@key
+ * (empty: the syntax) is what is not allowed. */
 bool git_config_is_harmless(const char *text, size_t size, unsigned int depth,
 			    char key[GIT_CONFIG_KEY_BYTES]);
 

@@ -148,6 +148,7 @@ static int confine(const struct fs_options *options)
 		.directory_count = ARRAY_SIZE(directories),
 		.capabilities = CAPABILITIES_FILE_SERVER,
 		.proc = true,
+		.keep_user = true,
 		.allow_degraded = options->allow_degraded,
 	});
 }

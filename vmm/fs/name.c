@@ -35,8 +35,10 @@ int fs_mkdir(struct fs_server *server, const struct wire_request *request)
 		error = fs_find_entry(server, place.directory, place.name, &inode, &status);
 	if (error)
 		return error;
-	/* It will be made use of: then its attributes may be kept from now on. */
+	/* It will be made use of: then its attributes may be kept from now on, as they are now. */
 	coherence_watch(server, inode);
+	if (inode->fd >= 0 && !server->layer)
+		path_status(inode->fd, &status);
 	return fs_reply_entry(server, request, inode, &status);
 }
 

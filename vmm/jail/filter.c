@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <seccomp.h>
+#include <unistd.h>
 
 static int filter_add(scmp_filter_ctx filter, const struct filter_rule *rules)
 {
@@ -27,6 +28,9 @@ int filter_enter(const struct filter_rule *role)
 		return -ENOMEM;
 	error = filter_add(filter, filter_common);
 	error = error ? error : filter_add(filter, role);
+	if (!error) /* abort */
+		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+					 SCMP_A0_64(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
 	/* glibc then makes threads by clone, whose flags can be looked at. */
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);

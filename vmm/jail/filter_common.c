@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/jail/filter.h"
 
+#include <fcntl.h>
 #include <seccomp.h>
 #include <sys/mman.h>
+
+#define COMMAND 0xffffffffULL /* of fcntl: the kernel looks at 32 bits */
 
 /* Each line says what for. On another C library or architecture one function may be another call:
  * those that are known are here side by side. */
@@ -35,7 +38,11 @@ const struct filter_rule filter_common[] = {
 	FILTER_CALL(writev),
 	FILTER_CALL(close),
 	FILTER_CALL(lseek),
-	FILTER_CALL(fcntl), /* copies of a descriptor, its flags */
+	FILTER_CALL_IF(fcntl, 1, COMMAND, F_DUPFD_CLOEXEC), /* and no signals for others */
+	FILTER_CALL_IF(fcntl, 1, COMMAND, F_GETFD),
+	FILTER_CALL_IF(fcntl, 1, COMMAND, F_SETFD),
+	FILTER_CALL_IF(fcntl, 1, COMMAND, F_GETFL),
+	FILTER_CALL_IF(fcntl, 1, COMMAND, F_SETFL),
 	FILTER_CALL(fstat),
 	FILTER_CALL(newfstatat),
 	FILTER_CALL(recvmsg), /* vhost-user */
@@ -52,8 +59,6 @@ const struct filter_rule filter_common[] = {
 	FILTER_CALL(rt_sigprocmask),
 	FILTER_CALL(rt_sigreturn),
 	FILTER_CALL(getpid),
-	FILTER_CALL(gettid),
-	FILTER_CALL(tgkill), /* itself: others have no number in its namespace, or Landlock forbids
-				it */
+	FILTER_CALL(gettid), /* tgkill of this process alone is allowed too: filter.c */
 	FILTER_END,
 };

@@ -2,15 +2,20 @@
 #include "vmm/jail/jail.h"
 
 #include <errno.h>
+#include <grp.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "vmm/base/log.h"
 #include "vmm/jail/capabilities.h"
 #include "vmm/jail/filter.h"
 #include "vmm/jail/landlock.h"
 #include "vmm/jail/mounts.h"
+
+#define NOBODY 65534 /* the overflow user and group, who own nothing */
 
 static int jail_limit_process(void)
 {
@@ -46,6 +51,30 @@ static int jail_check_walls(const struct jail *jail, int mounts, int landlock)
 	return -EPERM;
 }
 
+/* Who changes no files of root's has no business with them: the rest of its life it is nobody, who
+ * owns none. (In a user namespace there is no such number; root is no root there.) */
+static int jail_leave_root(const struct jail *jail)
+{
+	const uint64_t needed = CAPABILITY_BIT(CAP_SETUID) | CAPABILITY_BIT(CAP_SETGID);
+	int error;
+
+#ifdef __SANITIZE_ADDRESS__ /* LeakSanitizer cannot trace what has changed its user */
+	return 0;
+#endif
+	if (geteuid() != 0 || jail->keep_user)
+		return 0;
+	error = capabilities_keep_only(needed);
+	if (error)
+		return error;
+	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, NOBODY))
+		return errno == EINVAL || errno == EPERM ? 0 : -errno;
+	/* The change of user has taken back what process_start has set. */
+	return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+		       ? -errno
+		       : 0;
+}
+
 /* The places, or the directories. */
 static int jail_confine_files(const struct jail *jail)
 {
@@ -66,9 +95,10 @@ int jail_enter(const struct jail *jail)
 	mounts = mounts_enter(jail->directories, jail->directory_count, proc);
 	if (mounts && mounts != -EOPNOTSUPP)
 		return mounts;
-	error = capabilities_keep_only(jail->capabilities);
+	error = jail_leave_root(jail);
+	error = error ? error : capabilities_keep_only(jail->capabilities);
 	if (error)
-		return log_errno(error, "cannot drop capabilities");
+		return log_errno(error, "cannot give up root's powers");
 	landlock = jail_confine_files(jail);
 	if (landlock && landlock != -EOPNOTSUPP)
 		return log_errno(landlock, "cannot confine this process by Landlock");

@@ -7,7 +7,8 @@
  *      name and control group namespaces of its own (namespaces.h, vmm/cli/process.c)
  *   2. no new privileges, no core files, no tracing by others
  *   3. an empty mount namespace, with the declared directories only (mounts.h)
- *   4. no capabilities but those declared (capabilities.h)
+ *   4. no capabilities but those declared (capabilities.h); started by root, unless it changes
+ *      files of root's, no user but nobody
  *   5. Landlock: files below the declared directories only, no TCP, no signal to others
  *      (landlock.h)
  *   6. once it is ready to serve: no system call but those of its role (filter.h)
@@ -41,6 +42,7 @@ struct jail {
 	unsigned int place_count;
 	uint64_t capabilities; /* that are kept where there are any: capabilities.h */
 	bool proc;             /* it opens its own files by /proc/self/fd */
+	bool keep_user;        /* it changes files of the user who started it, also of root */
 	bool allow_degraded;   /* go on without a wall that cannot be put up */
 };
 

@@ -87,12 +87,17 @@ static int mounts_take_directory(const struct jail_directory *directory, const c
  * comes along as it is. */
 static int mounts_add_proc(int root_fd)
 {
+	struct mount_attr attributes = {
+		.attr_set = MOUNT_HARMLESS | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY,
+	};
 	FD_CLEANUP int proc = mounts_make("proc", "subset", "pid");
 
 	if (proc < 0)
 		proc = open_tree(AT_FDCWD, "/proc",
 				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	if (proc < 0 || mkdirat(root_fd, "proc", 0555) ||
+	    mount_setattr(proc, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
+			  sizeof(attributes)) ||
 	    move_mount(proc, "", root_fd, "proc", MOVE_MOUNT_F_EMPTY_PATH))
 		return -errno;
 	return 0;

@@ -40,7 +40,7 @@ static int add_match(struct places *places, int directory_fd, const char *name, 
 	int error;
 
 	if (fd < 0)
-		return 0;
+		return fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM ? fd : 0;
 	if (!*rest)
 		return add_place(places, fd);
 	error = add_matches(places, fd, rest + 1);
@@ -113,6 +113,7 @@ static int enter(const struct host_plan *plan, int cache_fd, const struct places
 		.directory_count = count,
 		.places = places->list,
 		.place_count = places->count,
+		.keep_user = cache_fd >= 0, /* an image there that is out of date is removed */
 		.allow_degraded = allow_degraded,
 	});
 }
