@@ -361,7 +361,7 @@ static void test_listing_of_both(void **state)
 {
 	struct review *r = create("mkdir d && cd d && for i in $(seq 100); do echo >l$i; done");
 	uint64_t d = look(r, FUSE_ROOT_ID, "d");
-	struct listing listing;
+	struct listing listing, other;
 	unsigned int count, at;
 	char name[16];
 
@@ -413,6 +413,15 @@ static void test_listing_of_both(void **state)
 	assert_int_equal(listing.count, 2 + 75 + 50);
 	assert_int_equal(listing_has(&listing, "late"), 1);
 	assert_int_equal(listing_has(&listing, "u3"), 0);
+	/* A guest that has kept the beginning reads on by another handle. */
+	listing_open(&other, r, d);
+	at = listing.count / 2;
+	other.offset = listing.offsets[at];
+	while (listing_read(&other))
+		continue;
+	assert_int_equal(other.count, listing.count - at - 1);
+	for (unsigned int i = 0; i < other.count; i++)
+		assert_string_equal(other.names[i], listing.names[at + 1 + i]);
 	destroy(r);
 }
 

@@ -112,10 +112,11 @@ static int dir_begin_layers(struct fs_server *server, struct handle *handle,
 static int dir_seek(struct fs_server *server, struct handle *handle, struct inode *directory,
 		    struct directory_buffer *buffer, uint64_t position)
 {
-	int error = server->layer && position == 0
+	int error = server->layer && (position == 0 || !handle->begun)
 			    ? dir_begin_layers(server, handle, directory, buffer)
 			    : 0;
 
+	handle->begun = handle->begun || !error;
 	if (error || (int64_t)position == handle->position)
 		return error;
 	if (handle->listing) {

@@ -66,6 +66,7 @@ int handle_add(struct handle_table *table, enum handle_type type, int fd, uint64
 	(*handle)->position = 0;
 	(*handle)->layers = INODE_LOWER;
 	(*handle)->listing = NULL;
+	(*handle)->begun = false;
 	table->open_count++;
 	table->directory_count += type == HANDLE_DIRECTORY;
 	return 0;

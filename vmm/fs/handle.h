@@ -42,6 +42,7 @@ struct handle {
 	/* Of a share under review: which layers @fd has, and what a merged directory holds. */
 	enum inode_layers layers;
 	struct layer_listing *listing;
+	bool begun; /* it has been listed from; a guest that has the beginning goes on elsewhere */
 };
 
 struct handle_table {
