@@ -251,6 +251,30 @@ static void test_work_goes_on(void **state)
 	}
 }
 
+/* A thread that was made before the filter and begins under it (the file server's scan). */
+static void test_thread_that_begins(void **state)
+{
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* as above */
+#endif
+	for (int round = 0; round < 200; round++) {
+		pid_t child = fork();
+		pthread_t id;
+		int status;
+
+		assert_true(child >= 0);
+		if (child == 0) {
+			if (pthread_create(&id, NULL, thread, NULL) || enter(filter_fs))
+				_exit(1);
+			_exit(pthread_join(id, NULL) ? 2 : 0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+}
+
 /* A thread that was there before is under the filter too. */
 static int go[2];
 
@@ -289,7 +313,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fs_is_stopped),  cmocka_unit_test(test_blk_is_stopped),
 		cmocka_unit_test(test_vmm_is_stopped), cmocka_unit_test(test_work_goes_on),
-		cmocka_unit_test(test_all_threads),
+		cmocka_unit_test(test_all_threads),    cmocka_unit_test(test_thread_that_begins),
 	};
 
 	return cmocka_run_group_tests_name("filter", tests, NULL, NULL);

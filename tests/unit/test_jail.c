@@ -289,10 +289,10 @@ static int as_nobody(void)
 	struct jail jail = {0};
 	int death;
 
-	HOLDS(!jail_enter(&jail));
+	HOLDS(!prctl(PR_SET_PDEATHSIG, SIGUSR1) && !jail_enter(&jail));
 	HOLDS(getuid() == 65534 && geteuid() == 65534 && getgid() == 65534);
 	HOLDS(getgroups(0, NULL) == 0 && setuid(0));
-	HOLDS(!prctl(PR_GET_PDEATHSIG, &death) && death == SIGKILL);
+	HOLDS(!prctl(PR_GET_PDEATHSIG, &death) && death == SIGUSR1);
 	for (unsigned int i = 0; i <= CAP_LAST_CAP; i++)
 		HOLDS(!capabilities_have(i) && prctl(PR_CAPBSET_READ, i) == 0);
 	return HELD;

@@ -32,6 +32,10 @@ const struct filter_rule filter_common[] = {
 	FILTER_CALL(clock_nanosleep),
 	FILTER_CALL(nanosleep),
 
+	/* The first of a thread that was made just before. */
+	FILTER_CALL(set_robust_list),
+	FILTER_CALL(rseq),
+
 	/* Descriptors that it has. */
 	FILTER_CALL(read),
 	FILTER_CALL(write), /* messages on standard error, too */

@@ -11,8 +11,6 @@
 const struct filter_rule filter_vmm[] = {
 	/* The threads of the vCPUs, and no process. */
 	FILTER_CALL_IF(clone, 0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM),
-	FILTER_CALL(set_robust_list),
-	FILTER_CALL(rseq),
 	FILTER_CALL_IF(prctl, 0, REQUEST, PR_SET_NAME), /* their names */
 	FILTER_CALL(sched_getaffinity),                 /* their stacks, in some C libraries */
 

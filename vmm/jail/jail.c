@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -56,7 +55,7 @@ static int jail_check_walls(const struct jail *jail, int mounts, int landlock)
 static int jail_leave_root(const struct jail *jail)
 {
 	const uint64_t needed = CAPABILITY_BIT(CAP_SETUID) | CAPABILITY_BIT(CAP_SETGID);
-	int error;
+	int error, death = 0;
 
 #ifdef __SANITIZE_ADDRESS__ /* LeakSanitizer cannot trace what has changed its user */
 	return 0;
@@ -66,11 +65,13 @@ static int jail_leave_root(const struct jail *jail)
 	error = capabilities_keep_only(needed);
 	if (error)
 		return error;
+	if (prctl(PR_GET_PDEATHSIG, &death, 0, 0, 0))
+		return -errno;
 	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
 	    setresuid(NOBODY, NOBODY, NOBODY))
 		return errno == EINVAL || errno == EPERM ? 0 : -errno;
 	/* The change of user has taken back what process_start has set. */
-	return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+	return prctl(PR_SET_PDEATHSIG, death, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 		       ? -errno
 		       : 0;
 }
