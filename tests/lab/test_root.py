@@ -146,8 +146,12 @@ def test_the_image_is_kept_and_safe_to_delete():
     with small_host() as host:
         kept = host.path("/root/.cache/mvagent/root")
         time.sleep(2.5)
-        first = host.run_ok("-v", "--", "true")
-        expect_in(" made in ", first.err)
+        # Not kept while something in it is so new that a change after it would look the same.
+        for _ in range(3):
+            first = host.run_ok("-v", "--", "true")
+            expect_in(" made in ", first.err)
+            if any(kept.iterdir()):
+                break
         expect_equal(oct(kept.stat().st_mode & 0o777), "0o700")
         expect_equal(len(list(kept.iterdir())), 1, "files kept")
         second = host.run_ok("-v", "--", "sh", "-c", "ls /usr/local/bin; git --version")
