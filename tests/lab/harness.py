@@ -71,7 +71,7 @@ ROOT_WORDS = " ".join(ROOT)
 
 def mvagent(*arguments, stdin=b"", env=None, limit=LIMIT, program=None, cwd=None):
     """Runs mvagent with its streams on pipes; `run` gets the base image unless the arguments name another root."""
-    if arguments[0] == "run":
+    if arguments[:1] == ("run",):
         arguments = ("run", *ROOT, *arguments[1:])
     begin = time.monotonic()
     completed = subprocess.run(
