@@ -35,6 +35,7 @@
 #define SLOT_GPA(slot)  (0x100000U + (slot)*SLOT_BYTES)
 #define MACHINE_KNOWN   64U
 #define MACHINE_TIMEOUT 20000 /* ms: a server that has not answered then never will */
+#define MACHINE_TICK    500   /* ms: between two looks at whether it is there at all */
 
 struct slot {
 	bool busy;
@@ -252,7 +253,15 @@ static inline void machine_wait(struct machine *machine)
 {
 	struct pollfd ready = {.fd = machine->interrupt_fd, .events = POLLIN};
 
-	need(poll(&ready, 1, MACHINE_TIMEOUT) == 1, "no answer from the server");
+	for (int waited = 0; poll(&ready, 1, MACHINE_TICK) != 1; waited += MACHINE_TICK) {
+		int status;
+
+		if (waitpid(machine->child, &status, WNOHANG) == machine->child) {
+			fprintf(stderr, "the server ended with status %#x\n", (unsigned int)status);
+			exit(1);
+		}
+		need(waited < MACHINE_TIMEOUT, "no answer from the server");
+	}
 	fd_drain_event(machine->interrupt_fd);
 }
 

@@ -2,6 +2,7 @@
 #include "vmm/jail/filter.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <seccomp.h>
 #include <unistd.h>
 
@@ -21,9 +22,12 @@ static int filter_add(scmp_filter_ctx filter, const struct filter_rule *rules)
 
 int filter_enter(const struct filter_rule *role)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	scmp_filter_ctx filter;
 	int error;
 
+	/* A thread's own arena looks into /proc/sys/vm when it gives memory back (glibc). */
+	mallopt(M_ARENA_MAX, 1);
+	filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	if (!filter)
 		return -ENOMEM;
 	error = filter_add(filter, filter_common);

@@ -18,6 +18,7 @@ const struct filter_rule filter_common[] = {
 	FILTER_CALL(munmap),
 	FILTER_CALL(madvise),   /* free, a thread's stack at its end */
 	FILTER_CALL(getrandom), /* the seed of malloc's own bookkeeping */
+	FILTER_CALL(sysinfo),   /* qsort asks how much memory there is before it takes some */
 
 	/* Waiting, and the signals between processes: rings, eventfds. */
 	FILTER_CALL(io_uring_enter),

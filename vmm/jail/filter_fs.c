@@ -18,6 +18,7 @@ const struct filter_rule filter_fs[] = {
 	FILTER_CALL(readlink),
 	FILTER_CALL(name_to_handle_at), /* what a watched directory is known by */
 	FILTER_CALL(fanotify_mark),
+	FILTER_CALL(dup3), /* a handle's descriptor, opened again */
 	/* GETATTR, STATX, SETATTR, ACCESS, STATFS */
 	FILTER_CALL(statx),
 	FILTER_CALL(fchmod),
