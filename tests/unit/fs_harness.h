@@ -256,6 +256,14 @@ static inline void harness_serve(struct harness *harness, struct fs_config *conf
 	assert_int_equal(harness_init_session(harness), 0);
 }
 
+/* What the loop would call, until there is nothing left. */
+static inline void harness_serve_host(struct harness *harness)
+{
+	fs_server_serve_notify(harness->server);
+	while (fs_server_serve_watch(harness->server))
+		;
+}
+
 /* A server on a new directory below @base, with a session. */
 static inline struct harness *harness_create(const char *base, bool read_only,
 					     unsigned int fd_limit)

@@ -20,6 +20,8 @@ static struct harness *create(enum fs_cache cache, bool ready)
 	assert_int_equal(policy_add_defaults(config.policy), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
 			 0);
+	/* As little room as there can be, so that a slow guest is one at once. */
+	assert_int_equal(setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &(int){1}, sizeof(int)), 0);
 	guest_end = pair[0];
 	waiting_length = 0;
 	config.notify_fd = pair[1];
@@ -27,7 +29,7 @@ static struct harness *create(enum fs_cache cache, bool ready)
 	if (ready) {
 		notify_encode_ready(bytes);
 		assert_int_equal(write(guest_end, bytes, sizeof(bytes)), sizeof(bytes));
-		fs_server_serve_host(h->server);
+		harness_serve_host(h);
 	}
 	return h;
 }
@@ -50,7 +52,7 @@ static bool next_note(struct harness *h, struct notify_record *record)
 {
 	ssize_t length, used;
 
-	fs_server_serve_host(h->server);
+	harness_serve_host(h);
 	length = read(guest_end, waiting + waiting_length, sizeof(waiting) - waiting_length);
 	if (length > 0)
 		waiting_length += (size_t)length;
@@ -223,7 +225,7 @@ static void test_validity(void **state)
 	assert_int_equal(entry.attr_valid, 1);
 	/* When the guest has stopped to listen, nothing new holds for longer than a second. */
 	shutdown(guest_end, SHUT_RDWR);
-	fs_server_serve_host(h->server);
+	harness_serve_host(h);
 	assert_int_equal(lookup(h, FUSE_ROOT_ID, "d").entry_valid, 1);
 }
 
@@ -312,6 +314,23 @@ static void test_open_before_the_note(void **state)
 	assert_int_equal(out.open_flags, FOPEN_KEEP_CACHE);
 }
 
+/* The guest is not kept waiting by a host that never rests: one call takes a part. */
+static void test_many_changes(void **state)
+{
+	struct harness *h = *state;
+	unsigned int calls = 1;
+	uint64_t d;
+
+	host_command(h, "mkdir d");
+	d = lookup(h, FUSE_ROOT_ID, "d").nodeid;
+	lookup(h, d, "absent");
+	host_command(h, "cd d && i=0; while [ $i -lt 3000 ]; do : >name-$i; i=$((i+1)); done");
+	while (fs_server_serve_watch(h->server))
+		calls++;
+	assert_true(calls > 3);
+	assert_false(fs_server_serve_watch(h->server));
+}
+
 /* Far more at once than fits: one note that says so, and then notes again. */
 static void test_lost_notes(void **state)
 {
@@ -361,6 +380,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_validity_of_new, setup_ready, teardown),
 		cmocka_unit_test_teardown(test_other_modes, teardown),
 		cmocka_unit_test_setup_teardown(test_open_before_the_note, setup_ready, teardown),
+		cmocka_unit_test_setup_teardown(test_many_changes, setup_ready, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_notes, setup_ready, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten_directories, setup_ready, teardown),
 	};

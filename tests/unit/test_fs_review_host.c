@@ -38,7 +38,7 @@ static struct review *create(const char *command)
 	review_serve(r, (struct fs_config){.notify_fd = pair[1]});
 	notify_encode_ready(ready);
 	assert_int_equal(write(guest_end, ready, sizeof(ready)), sizeof(ready));
-	fs_server_serve_host(r->h->server);
+	harness_serve_host(r->h);
 	return r;
 }
 
@@ -53,7 +53,7 @@ static bool next_note(struct review *r, struct notify_record *record)
 {
 	ssize_t length, used;
 
-	fs_server_serve_host(r->h->server);
+	harness_serve_host(r->h);
 	length = read(guest_end, waiting + waiting_length, sizeof(waiting) - waiting_length);
 	if (length > 0)
 		waiting_length += (size_t)length;

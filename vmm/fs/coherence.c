@@ -358,19 +358,11 @@ static void coherence_receive(struct coherence *coherence)
 			   notify_decode_ready(bytes) == 0;
 }
 
-void coherence_serve(struct fs_server *server)
+/* Sends what there are notes of, and when that is not all, that it is not. */
+static void coherence_send(struct coherence *coherence)
 {
-	coherence_receive(&server->coherence);
-	coherence_serve_watch(server);
-}
-
-void coherence_serve_watch(struct fs_server *server)
-{
-	struct coherence *coherence = &server->coherence;
 	const struct notify_record all = {.kind = NOTIFY_INVAL_ALL};
 
-	if (coherence->watch && watch_read(coherence->watch, coherence_event, server))
-		coherence->lost = true;
 	if (!coherence->ready)
 		return;
 	coherence_flush(coherence);
@@ -379,4 +371,21 @@ void coherence_serve_watch(struct fs_server *server)
 		coherence_put(coherence, &all);
 		coherence_flush(coherence);
 	}
+}
+
+void coherence_serve_notify(struct fs_server *server)
+{
+	coherence_receive(&server->coherence);
+	coherence_send(&server->coherence);
+}
+
+bool coherence_serve_watch(struct fs_server *server)
+{
+	struct coherence *coherence = &server->coherence;
+	int more = coherence->watch ? watch_read(coherence->watch, coherence_event, server) : 0;
+
+	if (more < 0)
+		coherence->lost = true;
+	coherence_send(coherence);
+	return more > 0;
 }

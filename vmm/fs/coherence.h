@@ -80,9 +80,11 @@ void coherence_changed_by_guest(struct fs_server *server, uint64_t node_id);
 bool coherence_is_stale(const struct fs_server *server, const struct inode *inode,
 			const struct statx *status);
 
-/* Hears the guest, reads what the host changed, and sends notes; the second leaves out the first of
- * the three. */
-void coherence_serve(struct fs_server *server);
-void coherence_serve_watch(struct fs_server *server);
+/* Hears the guest, and sends what notes are left. */
+void coherence_serve_notify(struct fs_server *server);
+
+/* Reads some of what the host changed, and sends notes of it. Returns whether there may be more: to
+ * be called again once the guest's requests have had their turn. */
+bool coherence_serve_watch(struct fs_server *server);
 
 #endif

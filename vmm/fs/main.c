@@ -20,13 +20,15 @@
 #include "vmm/jail/filter.h"
 #include "vmm/jail/jail.h"
 
-/* Operations of the loop: what the back end uses, and the two of struct host_side. */
-#define LOOP_OPERATIONS (1 + FS_DEVICE_QUEUES + 2)
+/* Operations of the loop: what the back end uses, and the three of struct host_side. */
+#define LOOP_OPERATIONS (1 + FS_DEVICE_QUEUES + 3)
 
 /* What comes from the host's side: changes of files, and room for notes about them. */
 struct host_side {
 	struct fs_server *server;
+	struct loop *loop;
 	struct loop_operation watch;
+	struct loop_operation again; /* the watch had more to tell than one turn takes */
 	struct loop_operation notify;
 };
 
@@ -50,16 +52,34 @@ static void ignore_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+static void host_side_again(struct loop_operation *operation, int result);
+
+/* A host that changes files faster than they can be told of must not starve the guest: each turn of
+ * the loop takes one part, and the requests that came meanwhile are served between two. */
+static void host_side_serve_watch(struct host_side *side)
+{
+	if (!loop_operation_idle(&side->again) || !fs_server_serve_watch(side->server))
+		return;
+	if (loop_timer(side->loop, &side->again, 0, host_side_again))
+		log_fatal("no room for an operation of the event loop");
+}
+
+static void host_side_again(struct loop_operation *operation, int result)
+{
+	if (result != -ECANCELED)
+		host_side_serve_watch(CONTAINER_OF(operation, struct host_side, again));
+}
+
 static void host_side_watch_event(struct loop_operation *operation, int result)
 {
-	(void)result;
-	fs_server_serve_watch(CONTAINER_OF(operation, struct host_side, watch)->server);
+	if (result != -ECANCELED)
+		host_side_serve_watch(CONTAINER_OF(operation, struct host_side, watch));
 }
 
 static void host_side_notify_event(struct loop_operation *operation, int result)
 {
-	(void)result;
-	fs_server_serve_host(CONTAINER_OF(operation, struct host_side, notify)->server);
+	if (result != -ECANCELED)
+		fs_server_serve_notify(CONTAINER_OF(operation, struct host_side, notify)->server);
 }
 
 static int host_side_start(struct host_side *side, struct fs_server *server, int notify_fd,
@@ -68,7 +88,7 @@ static int host_side_start(struct host_side *side, struct fs_server *server, int
 	int watch_fd = fs_server_watch_fd(server);
 	int error = 0;
 
-	*side = (struct host_side){.server = server};
+	*side = (struct host_side){.server = server, .loop = loop};
 	if (watch_fd >= 0)
 		error = loop_watch(loop, &side->watch, watch_fd, POLLIN, host_side_watch_event);
 	if (!error && notify_fd >= 0)

@@ -228,14 +228,14 @@ int fs_server_watch_fd(const struct fs_server *server)
 	return server->coherence.watch ? watch_fd(server->coherence.watch) : -1;
 }
 
-void fs_server_serve_host(struct fs_server *server)
+bool fs_server_serve_watch(struct fs_server *server)
 {
-	coherence_serve(server);
+	return coherence_serve_watch(server);
 }
 
-void fs_server_serve_watch(struct fs_server *server)
+void fs_server_serve_notify(struct fs_server *server)
 {
-	coherence_serve_watch(server);
+	coherence_serve_notify(server);
 }
 
 const struct fs_counters *fs_server_counters(const struct fs_server *server)

@@ -47,11 +47,11 @@ void fs_server_destroy(struct fs_server *server);
 uint32_t fs_server_serve(struct fs_server *server, const struct descriptor_chain *chain);
 
 /* For the loop: a descriptor that is readable when the host has changed something (-1: none), and
- * what is to be called then; what is to be called when the notify descriptor is readable or
- * writable, which includes the former. */
+ * what is to be called then, again and again while it returns true, but with other work between;
+ * what is to be called when the notify descriptor is readable or writable. */
 int fs_server_watch_fd(const struct fs_server *server);
-void fs_server_serve_watch(struct fs_server *server);
-void fs_server_serve_host(struct fs_server *server);
+bool fs_server_serve_watch(struct fs_server *server);
+void fs_server_serve_notify(struct fs_server *server);
 
 /* Counts, for budgets and tests. */
 struct fs_counters {

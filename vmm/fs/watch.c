@@ -53,7 +53,7 @@ struct watch {
 	pid_t self;
 	uint32_t count;
 	struct watch_place *buckets[WATCH_BUCKETS];
-	_Alignas(8) uint8_t events[65536];
+	_Alignas(8) uint8_t events[16384];
 };
 
 bool watch_can(int fd)
@@ -241,16 +241,14 @@ static void watch_report_all(struct watch *watch, const uint8_t *at, const uint8
 
 int watch_read(struct watch *watch, watch_callback *callback, void *context)
 {
-	for (;;) {
-		ssize_t length = read(watch->fd, watch->events, sizeof(watch->events));
+	ssize_t length;
 
-		if (length < 0 && errno == EINTR)
-			continue;
-		if (length <= 0)
-			return length < 0 && errno != EAGAIN ? -errno : 0;
-		watch_report_all(watch, watch->events, watch->events + length, callback, context);
-		/* Room was left, so there was no other. What came since wakes us again. */
-		if ((size_t)length <= sizeof(watch->events) - WATCH_EVENT_BYTES)
-			return 0;
-	}
+	do {
+		length = read(watch->fd, watch->events, sizeof(watch->events));
+	} while (length < 0 && errno == EINTR);
+	if (length <= 0)
+		return length < 0 && errno != EAGAIN ? -errno : 0;
+	watch_report_all(watch, watch->events, watch->events + length, callback, context);
+	/* Room was left, so there was no other. What came since wakes us again. */
+	return (size_t)length > sizeof(watch->events) - WATCH_EVENT_BYTES;
 }

@@ -42,7 +42,8 @@ int watch_add(struct watch *watch, int fd, uint64_t node_id, struct watch_place 
 /* No more; @fd is the directory's, or -1 when it is not open: its events are ignored then. */
 void watch_remove(struct watch *watch, struct watch_place *place, int fd);
 
-/* Calls @callback for all changes so far that are not this process's own. 0 or -errno. */
+/* Calls @callback for changes that are not this process's own: as many as fit into one read, since
+ * a host that never rests must not keep the guest waiting. 1: there may be more, 0: no, -errno. */
 int watch_read(struct watch *watch, watch_callback *callback, void *context);
 
 #endif
