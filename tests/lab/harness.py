@@ -175,16 +175,44 @@ def lab_has_lost_time():
     return abs(guest - time.time()) > 60
 
 
+class KernelLog:
+    """What the host's kernel says while the tests run, where it may be read."""
+
+    def __init__(self):
+        try:
+            self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.lseek(self.fd, 0, os.SEEK_END)
+        except OSError:
+            self.fd = -1
+
+    def lines(self):
+        while self.fd >= 0:
+            try:
+                yield os.read(self.fd, 8192).decode(errors="replace")
+            except BrokenPipeError:  # some were lost
+                continue
+            except BlockingIOError:
+                return
+
+    def expect_no_kills(self):
+        """No process of ours was killed by its own filter of system calls (seccomp, audit 1326)."""
+        for line in self.lines():
+            if "type=1326" in line and f'exe="{BUILD}' in line and "sig=31" in line:
+                raise Failure("killed by its own filter: " + line.split(";", 1)[-1].strip())
+
+
 def main(names):
     """Runs the tests that the command line names, or all."""
     tests = {name: value for name, value in names.items() if name.startswith("test_") and callable(value)}
     chosen = sys.argv[1:] or list(tests)
     failed = False
+    log = KernelLog()
     for name in chosen:
         begin = time.monotonic()
         try:
             tests[name]()
             expect_nothing_left()
+            log.expect_no_kills()
             line = f"ok {name}"
         except Skip as reason:
             line = f"skip {name}: {reason}"
