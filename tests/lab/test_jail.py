@@ -113,8 +113,8 @@ def test_without_namespaces():
     with directory() as place:
         (place / "file").write_text("x")
         script = f'{NO_NAMESPACES} && exec setpriv --bounding-set -all --inh-caps -all "$@"'
-        result = subprocess.run(["unshare", "-Ur", "sh", "-c", script, "sh", harness.MVAGENT, "run", "-v", "--share", place,
-                                 "--", "sh", "-c", "cat file && echo y > file"], capture_output=True, timeout=120, check=False)
+        result = subprocess.run(["unshare", "-Ur", "sh", "-c", script, "sh", harness.MVAGENT, "run", *harness.ROOT, "-v", "--share",
+                                 place, "--", "sh", "-c", "cat file && echo y > file"], capture_output=True, timeout=120, check=False)
         error = result.stderr.decode()
         expect_equal((result.returncode, result.stdout), (0, b"x"), f"run: {error[-600:]}")
         expect_in("allows no mount namespace to this process; Landlock alone keeps it in", error)
