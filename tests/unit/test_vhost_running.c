@@ -76,6 +76,28 @@ static void descriptors_can_be_exchanged_while_running(void **state)
 	assert_int_equal(hang_up(), 0);
 }
 
+/* What nobody waits for, as FORGET, goes with the next kick, whichever ring it is of. */
+static void a_kick_serves_the_rings_before_it(void **state)
+{
+	(void)state;
+	start_device(0);
+	start_queue(1, 0);
+	for (unsigned int round = 0; round < 20; round++) {
+		for (unsigned int i = 0; i < 3; i++)
+			assert_true(add_request(&machine, 0));
+		ring_show(&machine.drivers[0]);
+		assert_true(add_request(&machine, 1));
+		ring_show(&machine.drivers[1]);
+		kick(&machine, 1);
+		while (collect(&machine, 1) == 0)
+			wait_for_interrupt(&machine);
+		/* The first ring was served before, and not only for being kicked itself. */
+		assert_int_equal(collect(&machine, 0), 3);
+	}
+	assert_int_equal(hang_up(), 0);
+	assert_int_equal(machine.toy.counters.kicks, 20);
+}
+
 static void guest_memory_can_be_exchanged_while_running(void **state)
 {
 	struct vhost_memory_region moved[2] = {both_regions[1], both_regions[0]};
@@ -267,6 +289,7 @@ int main(void)
 		RAW_TEST(a_ring_is_served_while_enabled),
 		RAW_TEST(an_old_front_end_needs_no_enable),
 		RAW_TEST(descriptors_can_be_exchanged_while_running),
+		RAW_TEST(a_kick_serves_the_rings_before_it),
 		RAW_TEST(guest_memory_can_be_exchanged_while_running),
 		cmocka_unit_test_setup_teardown(guest_memory_can_be_exchanged_while_running,
 						connect_raw_deferred, disconnect_raw),

@@ -367,6 +367,7 @@ int vhost_backend_create(struct vhost_backend **backend,
 		.ops = description->ops,
 		.device = description->device,
 		.loop = loop,
+		.rings = created->rings,
 		.memory = &created->memory.memory,
 	};
 	take_description(created, description);

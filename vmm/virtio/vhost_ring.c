@@ -95,14 +95,19 @@ void vhost_ring_process(struct vhost_ring *ring)
 static void on_kick(struct loop_operation *operation, int result)
 {
 	struct vhost_ring *ring = CONTAINER_OF(operation, struct vhost_ring, watch);
+	struct vhost_ring_context *context = ring->context;
 
 	if (result < 0) {
 		if (result != -ECANCELED)
 			log_errno(result, "cannot wait for kicks of queue %u", ring->index);
 		return;
 	}
-	ring->context->counters.kicks++;
-	vhost_ring_process(ring);
+	context->counters.kicks++;
+	/* A driver may leave it to the next kick of any ring to tell of what nobody waits for; the
+	 * rings before this one are of higher priority (virtio 1.2, 5.11.2: FORGET is on the
+	 * first). */
+	for (unsigned int i = 0; i <= ring->index; i++)
+		vhost_ring_process(&context->rings[i]);
 }
 
 /* Finds the ring in guest memory and takes it into use from @base on. 0 or -EINVAL. */

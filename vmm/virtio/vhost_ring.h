@@ -19,6 +19,7 @@ struct vhost_ring_context {
 	const struct vhost_backend_ops *ops;
 	void *device;
 	struct loop *loop;
+	struct vhost_ring *rings; /* all of them */
 	const struct guest_memory *memory;
 	uint64_t features; /* accepted by the driver */
 	bool suspended;    /* guest memory is being exchanged: nothing is taken from a ring */
