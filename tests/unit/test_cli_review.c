@@ -325,7 +325,7 @@ static void test_paths_of_the_user(void **state)
 	command_expect(&result, 0, "created  sub/a\n", "1 change of run");
 	fixture_expect_absent(fixture->host, "b");
 	command_run(&result, "apply", ".", NULL);
-	command_expect(&result, 0, NULL, "nothing is to be applied there");
+	command_expect(&result, EXIT_APPLY_REFUSED, NULL, "is at or below '.'");
 }
 
 static void test_path_arithmetic(void **state)

@@ -8,6 +8,7 @@
 
 #include "vmm/base/log.h"
 #include "vmm/cli/outcome.h"
+#include "vmm/cli/review_paths.h"
 #include "vmm/cli/review_select.h"
 #include "vmm/review/apply.h"
 #include "vmm/review/diff.h"
@@ -40,6 +41,38 @@ static int find_changes(struct review *review)
 			review->problem_count += review->changes[i].list[k].problem != REVIEW_GOOD;
 	}
 	return 0;
+}
+
+static bool path_has_changes(const struct review *review, const char *word)
+{
+	for (unsigned int i = 0; i < review->selection.run.share_count; i++) {
+		char *path = review_path_in_share(word, review->selection.run.shares[i].host_path,
+						  review->selection.current);
+		const struct review_paths paths = {1, (const char **)&path};
+		bool found = false;
+
+		for (size_t k = 0; path && !found && k < review->changes[i].count; k++)
+			found = review_paths_cover(&paths, review->changes[i].list[k].path);
+		free(path);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+/* Names the PATHs where nothing was changed, which may be mistyped. Their number. */
+static unsigned int tell_idle_paths(const struct review *review)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < review->options.path_count; i++) {
+		if (path_has_changes(review, review->options.paths[i]))
+			continue;
+		log_warning("no change of run %s is at or below '%s'", review->selection.run.name,
+			    review->options.paths[i]);
+		count++;
+	}
+	return count;
 }
 
 /* Parses, selects, and finds the changes. 1: go on; 0: done, nothing is to be done; -errno. */
@@ -134,6 +167,7 @@ int diff_command(int argc, char **argv)
 	}
 	fflush(stdout);
 	print_problems(&review);
+	tell_idle_paths(&review);
 	return review_end(&review, error ? EXIT_MVAGENT : 0);
 }
 
@@ -184,18 +218,31 @@ static int apply_share(struct review *review, unsigned int index)
 	return error;
 }
 
-static int apply_changes(struct review *review)
+/* Whether everything that the user asked for can be applied. */
+static bool can_apply(const struct review *review)
 {
-	const struct review_run *run = &review->selection.run;
-	int error = 0;
-
+	if (tell_idle_paths(review)) {
+		log_error("nothing was applied: name PATHs that 'mvagent diff --stat %s' lists",
+			  review->selection.run.name);
+		return false;
+	}
 	if (review->problem_count) {
 		print_problems(review);
 		log_error("nothing was applied: %zu of %zu changes cannot be, see above; name "
 			  "PATHs to apply others",
 			  review->problem_count, review->change_count);
-		return EXIT_APPLY_REFUSED;
+		return false;
 	}
+	return true;
+}
+
+static int apply_changes(struct review *review)
+{
+	const struct review_run *run = &review->selection.run;
+	int error = 0;
+
+	if (!can_apply(review))
+		return EXIT_APPLY_REFUSED;
 	for (unsigned int i = 0; !error && i < run->share_count; i++) {
 		if (review->changes[i].count)
 			error = apply_share(review, i);
@@ -207,8 +254,7 @@ static int apply_changes(struct review *review)
 		return review->applied_count ? EXIT_APPLY_PARTIAL : EXIT_MVAGENT;
 	}
 	if (!review->change_count)
-		log_warning("run %s: nothing is to be applied%s", run->name,
-			    review->options.path_count ? " there" : "");
+		log_warning("run %s: nothing is to be applied", run->name);
 	return settle(review) ? EXIT_MVAGENT : 0;
 }
 
@@ -227,6 +273,11 @@ int apply_command(int argc, char **argv)
 	struct review review = {0};
 	int result = review_begin(&review, REVIEW_APPLY, argc, argv);
 
+	/* What was thrown away can never be applied; what was applied already is where it should
+	 * be. */
+	if (!result && review.selection.run.fd >= 0 &&
+	    review.selection.run.state == REVIEW_DISCARDED)
+		return review_end(&review, EXIT_APPLY_REFUSED);
 	if (result <= 0)
 		return review_end(&review, result ? EXIT_MVAGENT : 0);
 	if (is_running(&review))

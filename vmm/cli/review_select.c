@@ -2,7 +2,6 @@
 #include "vmm/cli/review_select.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,39 +44,46 @@ static bool has_share_at(const struct review_record *record, const char *directo
 	return false;
 }
 
-/* Whether the run belongs to the current directory (or not, as @here says) and has changes. It is
- * left open then. */
-static bool is_candidate(struct review_selection *selection, const struct review_options *options,
-			 int store_fd, const char *name, const char *current, bool here)
+/* Whether the run belongs to the current directory (or not, as @here says) and has changes: 1, and
+ * it is left open; 0; or -errno when it is the right place and that cannot be told, with the
+ * sentence printed. */
+static int try_run(struct review_selection *selection, const struct review_options *options,
+		   int store_fd, const char *name, bool here)
 {
 	struct review_run *run = &selection->run;
+	int error = review_run_open(run, store_fd, name, false);
 	size_t count = 0;
+	bool meant;
 
-	/* Whether it is the right place is asked first: of others, nothing need be told. */
-	if (review_run_open(run, store_fd, name, false) == 0 &&
-	    (run->state == REVIEW_OPEN || run->state == REVIEW_RUNNING) &&
-	    has_share_at(&run->record, current) == here) {
+	/* Whether it is the right place is asked first: of others, nothing need be told. One whose
+	 * record cannot be read is in no known place. */
+	meant = error ? !here
+		      : (run->state == REVIEW_OPEN || run->state == REVIEW_RUNNING) &&
+				has_share_at(&run->record, selection->current) == here;
+	if (meant && !error) {
 		review_run_close(run);
-		if (open_run(selection, options, store_fd, name) == 0 &&
-		    review_run_count_changes(run, &count) == 0 && count > 0)
-			return true;
+		error = open_run(selection, options, store_fd, name);
+		error = error ? error : review_run_count_changes(run, &count);
+		if (!error && count > 0)
+			return 1;
 	}
 	close_run(selection);
-	return false;
+	return meant ? error : 0;
 }
 
 /* Whether no other run than the chosen one has changes. */
-static bool is_only_one(const struct review_options *options, int store_fd,
-			const struct tree_names *names, size_t chosen, const char *current)
+static bool is_only_one(const struct review_selection *selection,
+			const struct review_options *options, int store_fd,
+			const struct tree_names *names, size_t chosen)
 {
 	for (size_t i = 0; i < names->count; i++) {
 		struct review_selection other = {.run.fd = -1};
 
 		if (i == chosen)
 			continue;
+		memcpy(other.current, selection->current, sizeof(other.current));
 		for (int here = 0; here < 2; here++) {
-			if (is_candidate(&other, options, store_fd, names->names[i], current,
-					 here)) {
+			if (try_run(&other, options, store_fd, names->names[i], here) > 0) {
 				log_error("more than one run has changes: %s and %s; say which "
 					  "one is meant, 'mvagent runs' lists them",
 					  names->names[chosen], names->names[i]);
@@ -89,34 +95,56 @@ static bool is_only_one(const struct review_options *options, int store_fd,
 	return true;
 }
 
-static int find_run(struct review_selection *selection, const struct review_options *options,
-		    int store_fd, const char *current)
+/* The newest run with changes, of those of the current directory (or of the others). One of the
+ * current directory that cannot be looked at is not passed over for an older one; of the others,
+ * *@unknown is the newest such. 1: found, 0: none, or -errno with the sentence printed. */
+static int find_newest(struct review_selection *selection, const struct review_options *options,
+		       int store_fd, const struct tree_names *names, bool here,
+		       const char **unknown)
 {
-	struct tree_names names;
-	int error = review_store_list(store_fd, &names);
-	bool found = false;
+	for (size_t i = names->count; i > 0; i--) {
+		const char *name = names->names[i - 1];
+		int result = try_run(selection, options, store_fd, name, here);
 
-	/* Those of the current directory come first, and the newest of them. */
-	for (int here = 1; !error && !found && here >= 0; here--) {
-		for (size_t i = names.count; !found && i > 0; i--) {
-			found = is_candidate(selection, options, store_fd, names.names[i - 1],
-					     current, here);
-			if (found && options->verb == REVIEW_DISCARD &&
-			    !is_only_one(options, store_fd, &names, i - 1, current))
-				error = -EINVAL;
-		}
+		if (result < 0 && !*unknown)
+			*unknown = name;
+		if (result < 0 && here)
+			return result;
+		if (result <= 0)
+			continue;
+		if (options->verb == REVIEW_DISCARD &&
+		    !is_only_one(selection, options, store_fd, names, i - 1))
+			return -EINVAL;
+		return 1;
 	}
-	tree_names_destroy(&names);
-	selection->none = !found;
-	if (!error && found)
+	return 0;
+}
+
+static int find_run(struct review_selection *selection, const struct review_options *options,
+		    int store_fd)
+{
+	const char *unknown = NULL;
+	struct tree_names names;
+	int result = review_store_list(store_fd, &names);
+
+	for (int here = 1; !result && here >= 0; here--)
+		result = find_newest(selection, options, store_fd, &names, here, &unknown);
+	if (result > 0) {
 		log_warning("run %s, on %s", selection->run.name,
 			    selection->run.record.shares[0].host_path);
-	return error;
+	} else if (unknown) {
+		log_error("whether the run %s has changes cannot be told, see above; 'mvagent "
+			  "discard %s' throws away what it has",
+			  unknown, unknown);
+		result = result ? result : -ESTALE;
+	}
+	selection->none = !result;
+	tree_names_destroy(&names);
+	return result > 0 ? 0 : result;
 }
 
 /* Sorts the PATHs into the shares that they are in. */
-static int assign_paths(struct review_selection *selection, const struct review_options *options,
-			const char *current)
+static int assign_paths(struct review_selection *selection, const struct review_options *options)
 {
 	const struct review_run *run = &selection->run;
 
@@ -132,7 +160,8 @@ static int assign_paths(struct review_selection *selection, const struct review_
 		for (unsigned int share = 0; share < run->share_count; share++) {
 			struct review_paths *paths = &selection->paths[share];
 			char *path = review_path_in_share(options->paths[i],
-							  run->shares[share].host_path, current);
+							  run->shares[share].host_path,
+							  selection->current);
 
 			if (path)
 				paths->paths[paths->count++] = path;
@@ -152,10 +181,9 @@ static int assign_paths(struct review_selection *selection, const struct review_
 int review_select(struct review_selection *selection, const struct review_options *options)
 {
 	int error, FD_CLEANUP store_fd = review_store_open(false);
-	char current[PATH_MAX];
 
 	*selection = (struct review_selection){.run.fd = -1};
-	if (!getcwd(current, sizeof(current)))
+	if (!getcwd(selection->current, sizeof(selection->current)))
 		return log_errno(-errno, "cannot tell the current directory");
 	if (store_fd == -ENOENT && options->run) {
 		log_error("there is no run '%s': no run with --share DIR:review was made yet",
@@ -166,10 +194,10 @@ int review_select(struct review_selection *selection, const struct review_option
 	if (store_fd < 0)
 		return selection->none ? 0 : store_fd;
 	error = options->run ? open_run(selection, options, store_fd, options->run)
-			     : find_run(selection, options, store_fd, current);
+			     : find_run(selection, options, store_fd);
 	if (error || selection->none)
 		return error;
-	return assign_paths(selection, options, current);
+	return assign_paths(selection, options);
 }
 
 void review_selection_destroy(struct review_selection *selection)

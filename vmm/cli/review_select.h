@@ -3,14 +3,17 @@
 #ifndef MVAGENT_CLI_REVIEW_SELECT_H
 #define MVAGENT_CLI_REVIEW_SELECT_H
 
+#include <limits.h>
+
 #include "vmm/cli/review_options.h"
 #include "vmm/cli/review_policy.h"
 #include "vmm/review/review_run.h"
 
 struct review_selection {
 	struct run_policy policy;
-	struct review_run run; /* with its shares open, unless it is applied or discarded */
-	bool none;             /* nothing is there that could be meant */
+	struct review_run run;  /* with its shares open, unless it is applied or discarded */
+	bool none;              /* nothing is there that could be meant */
+	char current[PATH_MAX]; /* the directory that relative PATHs begin at */
 	/* PATHs for each share of the run, relative to it; allocated. */
 	struct review_paths paths[LIMIT_SHARES];
 	bool skipped[LIMIT_SHARES]; /* the user named paths, and none in this share */
