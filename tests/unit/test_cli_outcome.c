@@ -134,6 +134,36 @@ static void test_first_outcome_stays(void **state)
 	assert_string_equal(outcome.sentence, "mvagent-fs ended");
 }
 
+/* What mvagent-vmm told of frames: good ones are there in order, others are not. */
+static void add_frames(struct report *report)
+{
+	struct frame_summary frame = {.frame_class = FRAME_NAME,
+				      .version = 4,
+				      .protocol = 17,
+				      .ethertype = 0x0800,
+				      .source_port = 4000,
+				      .destination_port = 53,
+				      .source = {10, 0, 0, 2},
+				      .destination = {10, 0, 0, 1},
+				      .name = "example.\x1b.org"};
+	char text[NETWORK_SENTENCE_BYTES];
+
+	network_report_add_frame(&report->network, &frame, sizeof(frame) - 1);
+	network_report_add_frame(&report->network, &frame, sizeof(frame));
+	network_report_describe(&report->network.frames[0], text);
+	assert_string_equal(text, "dns question to 10.0.0.1 for example.?.org");
+	frame.frame_class = FRAME_CLASSES;
+	network_report_add_frame(&report->network, &frame, sizeof(frame));
+	frame.frame_class = FRAME_OTHER;
+	frame.version = 0;
+	frame.source_port = frame.destination_port = 0;
+	memset(frame.name, 0, sizeof(frame.name));
+	for (unsigned int i = 0; i < 2 * NETWORK_REPORT_FRAMES; i++)
+		network_report_add_frame(&report->network, &frame, sizeof(frame));
+	assert_int_equal(report->network.frame_count, NETWORK_REPORT_FRAMES);
+	report->network.frame_count = 2;
+}
+
 static struct report example_report(void)
 {
 	struct report report = {
@@ -142,12 +172,35 @@ static struct report example_report(void)
 		.machine_text = "stopped",
 		.has_boot_counters = true,
 		.boot_counters = {.exits = 50, .port_io = 9, .mmio_reads = 1, .mmio_writes = 40},
-		.counters = {.exits = 90, .frames_dropped = 5, .bytes_dropped = 300},
+		.counters = {.exits = 90,
+			     .frames_dropped = 5,
+			     .bytes_dropped = 300,
+			     .frames_untold = 7},
 		.moments = {1000000, 3000000, 13000000, 14500000, 20000000, 21000000},
 	};
 
+	add_frames(&report);
 	outcome_give(&report.outcome, OUTCOME_EXITED, 125, "%s", "");
 	return report;
+}
+
+static void assert_network(const cJSON *network)
+{
+	const cJSON *frames = cJSON_GetObjectItemCaseSensitive(network, "first_frames");
+	const cJSON *first = cJSON_GetArrayItem(frames, 0), *second = cJSON_GetArrayItem(frames, 1);
+
+	assert_int_equal(number_of(network, "frames_dropped"), 5);
+	assert_int_equal(number_of(network, "frames_untold"), 7);
+	assert_int_equal(cJSON_GetArraySize(frames), 2);
+	assert_string_equal(text_of(first, "kind"), "dns");
+	assert_string_equal(text_of(first, "ethertype"), "0x0800");
+	assert_string_equal(text_of(first, "source"), "10.0.0.2");
+	assert_string_equal(text_of(first, "destination"), "10.0.0.1");
+	assert_int_equal(number_of(first, "destination_port"), 53);
+	assert_string_equal(text_of(first, "name"), "example.?.org");
+	assert_string_equal(text_of(second, "kind"), "other");
+	assert_null(cJSON_GetObjectItemCaseSensitive(second, "destination"));
+	assert_null(cJSON_GetObjectItemCaseSensitive(second, "name"));
 }
 
 static void test_json_of_a_run(void **state)
@@ -175,6 +228,7 @@ static void test_json_of_a_run(void **state)
 	assert_int_equal(number_of(part, "exits"), 90);
 	assert_int_equal(number_of(part, "frames_dropped"), 5);
 	assert_int_equal(number_of(part, "bytes_dropped"), 300);
+	assert_network(cJSON_GetObjectItemCaseSensitive(root, "network"));
 	times = cJSON_GetObjectItemCaseSensitive(root, "milliseconds");
 	assert_true(number_of(times, "prepare") == 2 && number_of(times, "boot") == 10 &&
 		    number_of(times, "session") == 1.5 && number_of(times, "command") == 5.5 &&

@@ -29,6 +29,8 @@ struct fixture {
 	int interrupt_fd;
 	struct rng_device *rng;
 	struct net_device *net;
+	unsigned int frames_told;
+	struct frame_summary frame; /* the last of them */
 	struct balloon_device *balloon;
 	struct guest_ring rings[QUEUES];
 	_Alignas(4096) uint8_t page[VIRTIO_MMIO_PAGE_SIZE];
@@ -195,6 +197,14 @@ static void requests_in_a_row(void **state)
 	}
 }
 
+static void keep_frame(void *context, const struct frame_summary *summary)
+{
+	struct fixture *f = context;
+
+	f->frames_told++;
+	f->frame = *summary;
+}
+
 static void net_counts_and_drops(void **state)
 {
 	struct fixture *f = *state;
@@ -205,7 +215,7 @@ static void net_counts_and_drops(void **state)
 	uint32_t written = 0;
 	uint16_t head;
 
-	assert_int_equal(net_device_create(&f->net, f->loop), 0);
+	assert_int_equal(net_device_create(&f->net, f->loop, keep_frame, f), 0);
 	bring_up(f, net_device_description(f->net), 1U << 5 | 1U << 16);
 	assert_int_equal(f->page[0x100] & 3, 2);  /* locally administered, not a group */
 	assert_int_equal(get(f, 0x104) >> 16, 1); /* status: link up */
@@ -217,9 +227,18 @@ static void net_counts_and_drops(void **state)
 		assert_int_equal(net_device_counters(f->net).frames, i);
 		assert_int_equal(net_device_counters(f->net).bytes, 60 * i);
 	}
+	/* All forty were alike: one was told. */
+	assert_int_equal(f->frames_told, 1);
+	assert_int_equal(f->frame.frame_class, FRAME_OTHER);
+	memcpy(ring_memory_at(&f->memory, gpa) + 12 + 12, "\x08\x06\0\1\x08\0\6\4\0\1", 10);
+	submit(f, 1, frame, 2);
+	assert_int_equal(collect(f, 1), 0);
+	assert_int_equal(f->frames_told, 2);
+	assert_int_equal(f->frame.frame_class, FRAME_ARP);
 	submit(f, 1, &runt, 1);
 	assert_int_equal(collect(f, 1), 0);
-	assert_int_equal(net_device_counters(f->net).frames, 40);
+	assert_int_equal(net_device_counters(f->net).frames, 41);
+	assert_int_equal(net_device_counters(f->net).missed, 0);
 	assert_false(guest_ring_take(&f->rings[0], &head, &written)); /* nothing ever came in */
 }
 

@@ -34,6 +34,9 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_VSOCK_BUFFER_BYTES 262144 /* receive credit we grant for each connection */
 #define LIMIT_VSOCK_PACKET_BYTES 65536  /* VIRTIO_VSOCK_MAX_PKT_BUF_SIZE of Linux */
 
+/* What the network card's guest tried to send: kinds of frames that are recorded, of each class */
+#define LIMIT_FRAMES_OF_A_CLASS 16U
+
 /* Small devices: what one request may ask for */
 #define LIMIT_RNG_REQUEST_BYTES 65536U
 #define LIMIT_BALLOON_PAGES     1024 /* Linux sends 256: VIRTIO_BALLOON_ARRAY_PFNS_MAX */

@@ -126,6 +126,8 @@ static cJSON *report_build(const struct report *report)
 		add_counters(machine, "until_start", &report->boot_counters);
 	add_counters(machine, "total", &report->counters);
 
+	network_report_add_json(&report->network, &report->counters, root);
+
 	timings = cJSON_AddObjectToObject(root, "milliseconds");
 	add_milliseconds(timings, "prepare", report, MOMENT_BEGIN, MOMENT_RUNNING);
 	add_milliseconds(timings, "boot", report, MOMENT_RUNNING, MOMENT_HELLO);
@@ -171,7 +173,6 @@ void report_log(const struct report *report)
 			 (unsigned long long)boot->exits, (unsigned long long)boot->port_io,
 			 (unsigned long long)boot->mmio_reads,
 			 (unsigned long long)boot->mmio_writes, (unsigned long long)boot->other);
-	log_info("userspace exits in all: %llu; frames dropped by the network card: %llu",
-		 (unsigned long long)report->counters.exits,
-		 (unsigned long long)report->counters.frames_dropped);
+	log_info("userspace exits in all: %llu", (unsigned long long)report->counters.exits);
+	network_report_log(&report->network, &report->counters);
 }

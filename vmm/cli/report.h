@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vmm/cli/network_report.h"
 #include "vmm/cli/outcome.h"
 #include "vmm/cli/report_file.h"
 #include "vmm/wire/monitor.h"
@@ -29,6 +30,7 @@ struct report {
 	bool has_boot_counters;
 	struct monitor_counters boot_counters; /* up to the command's start */
 	struct monitor_counters counters;      /* of the whole run */
+	struct network_report network;         /* what the command tried to reach */
 	uint64_t moments[MOMENT_COUNT];
 };
 

@@ -249,6 +249,9 @@ void supervisor_read_monitor(struct supervisor *supervisor)
 		} else if (packet.type == MONITOR_CONSOLE) {
 			text_make_printable(packet.text, packet.text_length);
 			supervisor_keep_console(supervisor, &packet);
+		} else if (packet.type == MONITOR_FRAME) {
+			network_report_add_frame(&supervisor->report->network, packet.text,
+						 packet.text_length);
 		} else if (packet.type == MONITOR_ENDED) {
 			supervisor_end_machine(supervisor, &packet);
 		}

@@ -73,6 +73,7 @@ static struct monitor_counters machine_counters(struct machine *machine)
 
 		counters.frames_dropped = dropped.frames;
 		counters.bytes_dropped = dropped.bytes;
+		counters.frames_untold = dropped.missed;
 	}
 	return counters;
 }

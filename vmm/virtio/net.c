@@ -6,7 +6,9 @@
 #include <linux/virtio_net.h>
 #include <stdlib.h>
 
+#include "vmm/base/clock.h"
 #include "vmm/virtio/device_queue.h"
+#include "vmm/virtio/net_frame.h"
 
 /* 5.1.2, without a control queue and multiqueue */
 enum { QUEUE_RX, QUEUE_TX, QUEUE_COUNT };
@@ -21,7 +23,30 @@ struct net_device {
 	struct loop *loop;
 	struct device_queue tx;
 	struct net_counters counters;
+	net_frame_listener *listener;
+	void *context;
+	struct net_frames_seen seen;
 };
+
+/* The bytes are copied once: the guest may change them meanwhile. */
+static void look_at_frame(struct net_device *device, const struct descriptor_chain *chain)
+{
+	uint8_t bytes[NET_FRAME_BYTES];
+	struct frame_summary summary;
+	size_t length = descriptor_chain_read(chain, HEADER_BYTES, bytes, sizeof(bytes));
+
+	net_frame_summarize(&summary, bytes, length);
+	switch (net_frames_add(&device->seen, &summary, clock_monotonic_ns())) {
+	case NET_FRAME_KNOWN:
+		break;
+	case NET_FRAME_NEW:
+		device->listener(device->context, &summary);
+		break;
+	case NET_FRAME_MISSED:
+		__atomic_fetch_add(&device->counters.missed, 1, __ATOMIC_RELAXED);
+		break;
+	}
+}
 
 static uint32_t drop_frame(void *context, const struct descriptor_chain *chain)
 {
@@ -31,6 +56,8 @@ static uint32_t drop_frame(void *context, const struct descriptor_chain *chain)
 		__atomic_fetch_add(&device->counters.frames, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&device->counters.bytes, chain->readable_bytes - HEADER_BYTES,
 				   __ATOMIC_RELAXED);
+		if (device->listener)
+			look_at_frame(device, chain);
 	}
 	return 0;
 }
@@ -66,13 +93,16 @@ static const struct virtio_device_ops net_ops = {
 	.process_queue = net_process_queue,
 };
 
-int net_device_create(struct net_device **device, struct loop *loop)
+int net_device_create(struct net_device **device, struct loop *loop, net_frame_listener *listener,
+		      void *context)
 {
 	struct net_device *made = calloc(1, sizeof(*made));
 
 	if (!made)
 		return -ENOMEM;
 	made->loop = loop;
+	made->listener = listener;
+	made->context = context;
 	/* Locally administered, and the same in every run: it says nothing about the host. */
 	made->config = (struct virtio_net_config){
 		.mac = {0x02, 'm', 'v', 'a', 'g', 0x01},
@@ -108,5 +138,6 @@ struct net_counters net_device_counters(const struct net_device *device)
 	return (struct net_counters){
 		.frames = __atomic_load_n(&device->counters.frames, __ATOMIC_RELAXED),
 		.bytes = __atomic_load_n(&device->counters.bytes, __ATOMIC_RELAXED),
+		.missed = __atomic_load_n(&device->counters.missed, __ATOMIC_RELAXED),
 	};
 }

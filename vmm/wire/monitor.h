@@ -13,6 +13,7 @@ enum monitor_type {
 	MONITOR_RUNNING = 1, /* the first KVM_RUN is about to happen; value: monotonic ns */
 	MONITOR_COUNTERS,    /* answer to MONITOR_COUNT */
 	MONITOR_CONSOLE,     /* text: bytes of the guest's kernel console */
+	MONITOR_FRAME,       /* text: the struct frame_summary of the first frame of a kind */
 	MONITOR_ENDED,       /* the last packet: reason, text, counters */
 	/* supervisor to mvagent-vmm */
 	MONITOR_COUNT,
@@ -41,6 +42,7 @@ struct monitor_counters {
 	uint64_t console_bytes;
 	uint64_t frames_dropped; /* by the network card */
 	uint64_t bytes_dropped;
+	uint64_t frames_untold; /* of kinds for which there was no MONITOR_FRAME */
 };
 
 #define MONITOR_TEXT_BYTES 1024

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/network_report.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vmm/base/log.h"
+#include "vmm/base/text.h"
+
+void network_report_add_frame(struct network_report *report, const void *bytes, size_t length)
+{
+	struct frame_summary *frame = &report->frames[report->frame_count];
+
+	if (length != sizeof(*frame) || report->frame_count == NETWORK_REPORT_FRAMES)
+		return;
+	memcpy(frame, bytes, sizeof(*frame));
+	if (frame->frame_class >= FRAME_CLASSES)
+		return;
+	frame->name[sizeof(frame->name) - 1] = '\0';
+	text_make_printable(frame->name, strlen(frame->name));
+	report->frame_count++;
+}
+
+/* Empty when there is none. */
+static void format_address(const struct frame_summary *frame, const uint8_t address[16],
+			   char text[INET6_ADDRSTRLEN])
+{
+	text[0] = '\0';
+	if (frame->version)
+		inet_ntop(frame->version == 4 ? AF_INET : AF_INET6, address, text,
+			  INET6_ADDRSTRLEN);
+}
+
+static const char *class_name(const struct frame_summary *frame)
+{
+	static const char *const names[FRAME_CLASSES] = {
+		[FRAME_OTHER] = "other", [FRAME_ARP] = "arp",  [FRAME_TCP] = "tcp",
+		[FRAME_UDP] = "udp",     [FRAME_NAME] = "dns", [FRAME_ICMP] = "icmp",
+		[FRAME_IP] = "ip",
+	};
+
+	if (frame->frame_class == FRAME_NAME && frame->destination_port == 5353)
+		return "mdns";
+	if (frame->frame_class == FRAME_NAME && frame->destination_port == 5355)
+		return "llmnr";
+	if (frame->frame_class == FRAME_ICMP && frame->version == 6)
+		return "icmpv6";
+	return names[frame->frame_class];
+}
+
+void network_report_describe(const struct frame_summary *frame, char text[NETWORK_SENTENCE_BYTES])
+{
+	char to[INET6_ADDRSTRLEN];
+
+	format_address(frame, frame->destination, to);
+	switch (frame->frame_class) {
+	case FRAME_ARP:
+		snprintf(text, NETWORK_SENTENCE_BYTES, "arp for %s", to[0] ? to : "something");
+		break;
+	case FRAME_TCP:
+	case FRAME_UDP:
+		snprintf(text, NETWORK_SENTENCE_BYTES, "%s to %s port %u", class_name(frame), to,
+			 frame->destination_port);
+		break;
+	case FRAME_NAME:
+		snprintf(text, NETWORK_SENTENCE_BYTES, "%s question to %s for %s",
+			 class_name(frame), to, frame->name);
+		break;
+	case FRAME_ICMP:
+		snprintf(text, NETWORK_SENTENCE_BYTES, "%s type %u to %s", class_name(frame),
+			 frame->destination_port, to);
+		break;
+	case FRAME_IP:
+		snprintf(text, NETWORK_SENTENCE_BYTES, "ip protocol %u to %s", frame->protocol, to);
+		break;
+	default:
+		snprintf(text, NETWORK_SENTENCE_BYTES, "ethertype 0x%04x", frame->ethertype);
+		break;
+	}
+}
+
+static cJSON *frame_json(const struct frame_summary *frame)
+{
+	cJSON *object = cJSON_CreateObject();
+	char address[INET6_ADDRSTRLEN], ethertype[8];
+
+	cJSON_AddStringToObject(object, "kind", class_name(frame));
+	snprintf(ethertype, sizeof(ethertype), "0x%04x", frame->ethertype);
+	cJSON_AddStringToObject(object, "ethertype", ethertype);
+	if (frame->version) {
+		cJSON_AddNumberToObject(object, "protocol", frame->protocol);
+		format_address(frame, frame->source, address);
+		cJSON_AddStringToObject(object, "source", address);
+		format_address(frame, frame->destination, address);
+		cJSON_AddStringToObject(object, "destination", address);
+	}
+	if (frame->source_port || frame->destination_port) {
+		cJSON_AddNumberToObject(object, "source_port", frame->source_port);
+		cJSON_AddNumberToObject(object, "destination_port", frame->destination_port);
+	}
+	if (frame->name[0])
+		cJSON_AddStringToObject(object, "name", frame->name);
+	return object;
+}
+
+void network_report_add_json(const struct network_report *report,
+			     const struct monitor_counters *counters, cJSON *root)
+{
+	cJSON *network = cJSON_AddObjectToObject(root, "network");
+	cJSON *frames;
+
+	cJSON_AddNumberToObject(network, "frames_dropped", (double)counters->frames_dropped);
+	cJSON_AddNumberToObject(network, "bytes_dropped", (double)counters->bytes_dropped);
+	cJSON_AddNumberToObject(network, "frames_untold", (double)counters->frames_untold);
+	frames = cJSON_AddArrayToObject(network, "first_frames");
+	for (unsigned int i = 0; i < report->frame_count; i++)
+		cJSON_AddItemToArray(frames, frame_json(&report->frames[i]));
+}
+
+void network_report_log(const struct network_report *report,
+			const struct monitor_counters *counters)
+{
+	char text[NETWORK_SENTENCE_BYTES];
+
+	log_info("network: %llu frames dropped by the card, which leads nowhere",
+		 (unsigned long long)counters->frames_dropped);
+	for (unsigned int i = 0; i < report->frame_count; i++) {
+		network_report_describe(&report->frames[i], text);
+		log_info("network: first of its kind: %s", text);
+	}
+	if (counters->frames_untold)
+		log_info("network: %llu more frames were of kinds that had no room here",
+			 (unsigned long long)counters->frames_untold);
+}
