@@ -113,7 +113,7 @@ unit: $(UNIT_TESTS)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_REPLAYS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SOURCES))
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o \
-		$(call archives,cli machine fs root review virtio wire loop jail base)
+		$(call archives,guest cli machine fs root review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@
@@ -176,7 +176,8 @@ bench-programs: $(BENCH)
 
 T ?= 60
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SOURCES))
-FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/obj/fuzz/%.o,$(foreach directory,$(DIRECTORIES),$($(directory)_SOURCES)))
+FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/obj/fuzz/%.o,$(foreach directory,$(DIRECTORIES),$($(directory)_SOURCES)) \
+	$(filter-out guest/init.c,$(wildcard guest/*.c)))
 FUZZ_CFLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 $(BUILD)/obj/fuzz/%.o: %.c
 	$(call say,FUZZCC,$<)

@@ -20,6 +20,7 @@
 #include "guest/message.h"
 #include "guest/mounts.h"
 #include "guest/names.h"
+#include "guest/network.h"
 #include "guest/notify.h"
 #include "guest/session.h"
 #include "guest/shares.h"
@@ -121,12 +122,8 @@ static int prepare(const struct session_start *start, struct shares *shares,
 		.uid = start->uid,
 		.gid = start->gid,
 	};
-	int error = names_raise_loopback();
+	int error = names_set_host(start->host_name, failure);
 
-	if (error)
-		return failure_set(failure, SESSION_STAGE_SETUP, error,
-				   "bringing up the loopback interface");
-	error = names_set_host(start->host_name, failure);
 	if (!error)
 		error = names_add_user(start, failure);
 	if (error)
@@ -142,8 +139,12 @@ static int run(int control, const struct session_start *start, struct failure *f
 {
 	struct shares shares = {0};
 	int streams[3] = {-1, -1, -1};
-	int error = begin_streams(start, streams, failure);
+	int error = network_raise(failure);
 
+	if (!error)
+		error = network_start(control, failure);
+	if (!error)
+		error = begin_streams(start, streams, failure);
 	if (!error)
 		error = prepare(start, &shares, failure);
 	if (!error)

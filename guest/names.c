@@ -2,18 +2,14 @@
 #include "guest/names.h"
 
 #include <errno.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "guest/accounts.h"
 #include "guest/files.h"
-#include "vmm/base/fd.h"
 
 #define LETTERS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS     "0123456789"
@@ -61,17 +57,8 @@ int names_set_host(const char *host_name, struct failure *failure)
 	error = write_name_file("/etc/hosts", text, failure);
 	if (error)
 		return error;
-	return write_name_file("/etc/resolv.conf", "", failure);
-}
-
-int names_raise_loopback(void)
-{
-	FD_CLEANUP int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
-		return -errno;
-	return 0;
+	/* guest/resolver.c. Without a search list no name is asked for under another. */
+	return write_name_file("/etc/resolv.conf", "nameserver 127.0.0.1\nsearch .\n", failure);
 }
 
 /* Edits one of the two files; it is written only if that changes something. */

@@ -5,12 +5,9 @@
 
 #include "guest/message.h"
 
-/* Sets the host name and writes /etc/hostname, /etc/hosts and an empty /etc/resolv.conf. 0 or
- * -errno with @failure filled in. */
+/* Sets the host name and writes /etc/hostname, /etc/hosts and an /etc/resolv.conf that leads to the
+ * guest's own resolver. 0 or -errno with @failure filled in. */
 int names_set_host(const char *host_name, struct failure *failure);
-
-/* Brings up the loopback interface; the kernel gives it its addresses. 0 or -errno. */
-int names_raise_loopback(void);
 
 /* Enters the user into /etc/passwd and the group into /etc/group. 0 or -errno with @failure filled
  * in. */
