@@ -10,6 +10,7 @@
 #include "vmm/base/log.h"
 #include "vmm/cli/run_review.h"
 #include "vmm/cli/run_start.h"
+#include "vmm/jail/jail.h"
 
 struct run {
 	struct run_options options;
@@ -93,6 +94,7 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	error = error ? error : run_review_begin(&run->review, &run->options, &run->shares);
 	error = error ? error : run_sockets_create(&run->sockets, run->shares.count);
 	error = error ? error : run_start_processes(run, supervisor);
+	error = error ? error : jail_deny_network(run->options.allow_degraded);
 	return error;
 }
 

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <malloc.h>
 #include <seccomp.h>
+#include <sys/prctl.h>
 #include <unistd.h>
+
+#include "vmm/base/bytes.h"
 
 static int filter_add(scmp_filter_ctx filter, const struct filter_rule *rules)
 {
@@ -46,5 +49,28 @@ int filter_enter(const struct filter_rule *role)
 	error = error ? error : seccomp_load(filter);
 	seccomp_release(filter);
 	/* libseccomp gives -ECANCELED for an error of the kernel's, which is in errno no more. */
+	return error;
+}
+
+int filter_deny_network(void)
+{
+	/* Rings can make sockets as well. */
+	static const int denied[] = {
+		SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
+		SCMP_SYS(listen), SCMP_SYS(accept),     SCMP_SYS(accept4), SCMP_SYS(io_uring_setup),
+	};
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int error = 0;
+
+	if (!filter)
+		return -ENOMEM;
+	for (unsigned int i = 0; !error && i < ARRAY_SIZE(denied); i++)
+		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), denied[i], 0);
+	/* Without it only root may have a filter; a program with a set-user-ID bit is not run. */
+	if (!error && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		error = -errno;
+	error = error ? error : seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	error = error ? error : seccomp_load(filter);
+	seccomp_release(filter);
 	return error;
 }

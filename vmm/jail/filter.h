@@ -40,4 +40,8 @@ extern const struct filter_rule filter_blk_host[]; /* which opens the host's fil
  * no_new_privs. 0, -EOPNOTSUPP (the kernel has no filters) or -errno. */
 int filter_enter(const struct filter_rule *role);
 
+/* From here on this process and its children make no socket and use none to reach anything: such
+ * calls fail with EACCES, all others are allowed. Sets no_new_privs. 0, -EOPNOTSUPP or -errno. */
+int filter_deny_network(void);
+
 #endif

@@ -106,18 +106,9 @@ int jail_enter(const struct jail *jail)
 	return jail_check_walls(jail, mounts, landlock);
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* sanitizers make calls of their own */
-int jail_seal(const struct filter_rule *role, bool allow_degraded)
+/* What became of a filter, told. */
+static int jail_check_filter(int error, bool allow_degraded)
 {
-	(void)role;
-	(void)allow_degraded;
-	return 0;
-}
-#else
-int jail_seal(const struct filter_rule *role, bool allow_degraded)
-{
-	int error = filter_enter(role);
-
 	if (!error)
 		return 0;
 	if (allow_degraded) {
@@ -128,4 +119,22 @@ int jail_seal(const struct filter_rule *role, bool allow_degraded)
 	return log_errno(error, "cannot restrict the system calls of this process (seccomp; "
 				"--allow-degraded goes on without)");
 }
+
+#ifdef __SANITIZE_ADDRESS__ /* sanitizers make calls of their own */
+int jail_seal(const struct filter_rule *role, bool allow_degraded)
+{
+	(void)role;
+	(void)allow_degraded;
+	return 0;
+}
+#else
+int jail_seal(const struct filter_rule *role, bool allow_degraded)
+{
+	return jail_check_filter(filter_enter(role), allow_degraded);
+}
 #endif
+
+int jail_deny_network(bool allow_degraded)
+{
+	return jail_check_filter(filter_deny_network(), allow_degraded);
+}

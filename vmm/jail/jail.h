@@ -56,4 +56,8 @@ struct filter_rule;
  * sentence printed. */
 int jail_seal(const struct filter_rule *role, bool allow_degraded);
 
+/* The supervisor's own: it is the user's, and stays it, but reaches no network once the processes
+ * of the run are there. 0 or -errno, with the sentence printed. */
+int jail_deny_network(bool allow_degraded);
+
 #endif
