@@ -206,6 +206,27 @@ static void test_links_need_unprotect(void **state)
 	fixture_expect_content(fixture->host, "conf/envrc", "evil\n");
 }
 
+/* Git on the host would write where they lead. */
+static void test_links_in_repositories(void **state)
+{
+	struct review_fixture *fixture = *state;
+
+	fixture_shell(fixture, "mkdir -p host/.git/logs upper/x.git/src upper/x.git/refs");
+	fixture_copy_directory(fixture, ".git");
+	fixture_copy_directory(fixture, ".git/logs");
+	assert_int_equal(symlinkat("../../victim", fixture->upper, ".git/index"), 0);
+	assert_int_equal(symlinkat("../../victim", fixture->upper, ".git/logs/HEAD"), 0);
+	assert_int_equal(symlinkat("../../victim", fixture->upper, "x.git/refs/a"), 0);
+	assert_int_equal(symlinkat("../../victim", fixture->upper, "x.git/src/fine"), 0);
+	fixture_end_run(fixture);
+	command_run(&result, "apply", NULL);
+	assert_int_equal(result.status, EXIT_APPLY_REFUSED);
+	assert_non_null(strstr(result.errors, "'.git/index' is something that git"));
+	assert_non_null(strstr(result.errors, "'.git/logs/HEAD' is something that git"));
+	assert_non_null(strstr(result.errors, "'x.git/refs/a' is something that git"));
+	assert_null(strstr(result.errors, "x.git/src"));
+}
+
 static void test_hidden_names_are_never_applied(void **state)
 {
 	struct review_fixture *fixture = *state;
@@ -494,6 +515,7 @@ int main(void)
 		TEST(test_protected_names_need_unprotect),
 		TEST(test_repositories_need_unprotect),
 		TEST(test_links_need_unprotect),
+		TEST(test_links_in_repositories),
 		TEST(test_hidden_names_are_never_applied),
 		TEST(test_active_run_is_not_applied),
 		TEST(test_discard),

@@ -286,6 +286,58 @@ static void test_moved_into_place(void **state)
 	assert_git_is_safe(h);
 }
 
+/* What this stands on: git on the host writes through symbolic links in its repository. */
+static void test_git_writes_through_links(void **state)
+{
+	struct harness *h = *state;
+	char path[128];
+	struct stat status;
+
+	host_shell(h, "echo old > '../outside/log' && rm -rf .git/logs/HEAD && "
+		      "ln -s '../../../outside/log' .git/logs/HEAD && git checkout -q -b new");
+	snprintf(path, sizeof(path), "%s/log", h->outside);
+	assert_int_equal(stat(path, &status), 0);
+	assert_true(status.st_size > 100);
+}
+
+/* None of them is the guest's: not in the user's repository nor in its own, by no operation. */
+static void test_links_in_repositories(void **state)
+{
+	struct harness *h = *state;
+	uint64_t sub = node(h, FUSE_ROOT_ID, "sub"), plain = node(h, FUSE_ROOT_ID, "plain");
+	uint64_t old = node(h, FUSE_ROOT_ID, ".git"), logs = node(h, old, "logs");
+	uint64_t git = make_repository(h, sub, ".git"), bare = make_repository(h, sub, "x.git");
+	uint64_t deep = directory(h, directory(h, bare, "logs"), "y.git"), link, at;
+	static const char *const names[] = {"index", "HEAD", "COMMIT_EDITMSG", "a", "index", "a"};
+	static const char target[] = "../../outside/log";
+
+	assert_int_equal(call_remove(h, FUSE_UNLINK, old, "index"), 0);
+	assert_int_equal(call_remove(h, FUSE_UNLINK, logs, "HEAD"), 0);
+	assert_int_equal(call_symlink(h, plain, "link", target, &link), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
+		const uint64_t places[] = {old, logs, git, node(h, git, "refs"), bare, deep};
+
+		at = places[i];
+		assert_int_equal(call_symlink(h, at, names[i], target, NULL), -EACCES);
+		assert_int_equal(call_rename(h, plain, "link", at, "link", 0), -EACCES);
+		assert_int_equal(call_link(h, link, at, "link"), -EACCES);
+		assert_int_equal(put(h, at, "file", "", NULL), 0);
+		assert_int_equal(call_rename(h, plain, "link", at, "file", RENAME_EXCHANGE),
+				 -EACCES);
+		assert_int_equal(call_rename(h, at, "file", plain, "link", RENAME_EXCHANGE),
+				 -EACCES);
+	}
+	/* As "git init" does to find out whether it can. */
+	assert_int_equal(call_symlink(h, git, "tAbCdEf", "testing", NULL), 0);
+	/* In a work tree of that name they are as anywhere else; and do not come to be where git
+	 * writes with a directory. */
+	at = directory(h, bare, "src");
+	assert_int_equal(call_symlink(h, at, "link", target, NULL), 0);
+	assert_int_equal(call_rename(h, bare, "src", bare, "rr-cache", 0), -EXDEV);
+	assert_int_equal(call_rename(h, bare, "src", bare, "lib", 0), 0);
+	assert_int_equal(call_rename(h, bare, "lib", git, "lib", 0), -EXDEV);
+}
+
 /* What the user lifts is lifted, and said how. */
 static void test_unprotected(void **state)
 {
@@ -323,6 +375,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hooks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_led_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_moved_into_place, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_git_writes_through_links, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_in_repositories, setup, teardown),
 		cmocka_unit_test_teardown(test_unprotected, teardown),
 	};
 

@@ -151,8 +151,12 @@ static bool is_harmless_config(const struct share_rules *rules, const struct rev
 static bool git_obeys(const struct share_rules *rules, const struct review_change *change,
 		      const struct seen_path *seen)
 {
-	const char *slash = strrchr(change->path, '/');
+	const char *slash = strrchr(change->path, '/'), *seen_slash = strrchr(seen->text, '/');
 
+	/* What git on the host writes by that name would go where the link leads. */
+	if (S_ISLNK(change->wanted.mode) && seen_slash &&
+	    git_keeps_at(seen->text, (size_t)(seen_slash - seen->text)))
+		return true;
 	switch (git_place_at(seen->text)) {
 	case GIT_PLACE_CONFIG:
 		return !is_harmless_config(rules, change);

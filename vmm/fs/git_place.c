@@ -45,6 +45,23 @@ enum git_directory git_walk_up(struct git_walk *walk, const char *name)
 	return GIT_DIRECTORY_OPEN;
 }
 
+/* Below a directory called ".git" all is git's own. One called X.git may also be a work tree, and
+ * has other names in it than git's. */
+bool git_keep_up(struct git_keep *keep, const char *name)
+{
+	static const char *const data[] = {"branches",     "hooks",        "info",    "lfs",
+					   "logs",         "modules",      "objects", "refs",
+					   "rebase-apply", "rebase-merge", "remotes", "rr-cache",
+					   "sequencer",    "worktrees",    NULL};
+
+	if (git_is_repository_name(name) &&
+	    (!keep->begun || keep->data || strcasecmp(name, ".git") == 0))
+		return true;
+	keep->begun = true;
+	keep->data |= is_one_of(name, data);
+	return false;
+}
+
 static const char *const config_names[] = {"config", "config.worktree", NULL};
 
 bool git_place_may_matter(const char *directory_name, const char *name)
@@ -96,6 +113,30 @@ enum git_directory git_directory_at(const char *path, size_t length)
 		length = start ? start - 1 : 0;
 	}
 	return found == GIT_DIRECTORY_OPEN ? GIT_DIRECTORY_OUTSIDE : found;
+}
+
+bool git_keeps_at(const char *path, size_t length)
+{
+	struct git_keep keep = {0};
+	char name[256];
+	bool kept = false;
+
+	while (!kept && length > 0) {
+		size_t start = last_name(path, length);
+
+		if (length - start >= sizeof(name))
+			return true;
+		memcpy(name, path + start, length - start);
+		name[length - start] = '\0';
+		kept = git_keep_up(&keep, name);
+		length = start ? start - 1 : 0;
+	}
+	return kept;
+}
+
+bool git_is_probe(const char *target)
+{
+	return strcmp(target, "testing") == 0;
 }
 
 enum git_place git_place_at(const char *path)

@@ -32,6 +32,22 @@ enum git_directory git_walk_up(struct git_walk *walk, const char *name);
 /* What the directory is that the first @length bytes of @path lead to, from the top. */
 enum git_directory git_directory_at(const char *path, size_t length);
 
+/* Goes up as git_walk_up does, but always to the top; zeroed at first. */
+struct git_keep {
+	bool begun;
+	bool data; /* below a directory where git keeps data of its own */
+};
+
+/* Takes the next name, the directory's own first. Whether git writes files of its own in there:
+ * through whatever symbolic link it finds in the place of one. */
+bool git_keep_up(struct git_keep *keep, const char *name);
+
+/* The same of the directory that the first @length bytes of @path lead to. */
+bool git_keeps_at(const char *path, size_t length);
+
+/* Where the symbolic link leads by which "git init" finds out whether there can be any. */
+bool git_is_probe(const char *target);
+
 enum git_place {
 	GIT_PLACE_NONE,
 	GIT_PLACE_CONFIG, /* a configuration file */

@@ -72,6 +72,10 @@ int guard_change(struct fs_server *server, const struct inode *inode);
 /* --- guard_repository.c: what git on the host would obey in repositories that the guest makes ---
  */
 
+/* Before a symbolic link to @target is made. 0 or -EACCES. */
+int guard_symlink(struct fs_server *server, const struct inode *directory, const char *name,
+		  const char *target);
+
 /* Before @inode gets another name. 0 or -EACCES. */
 int guard_link(struct fs_server *server, const struct inode *inode, const struct inode *directory,
 	       const char *name);

@@ -80,6 +80,41 @@ static enum git_place repository_place(struct fs_server *server, const struct in
 	return git_place_of(above, directory->name, repository_directory(server, directory), name);
 }
 
+/* Goes on upwards from @directory: git_keep_up. */
+static bool repository_keep_up(struct fs_server *server, struct git_keep *keep,
+			       const struct inode *directory)
+{
+	for (unsigned int depth = 0; depth < LIMIT_FS_DEPTH; depth++) {
+		const char *name = directory ? repository_name(server, directory) : NULL;
+
+		if (name && git_keep_up(keep, name))
+			return true;
+		if (directory && directory->id == FUSE_ROOT_ID)
+			return false;
+		if (!name)
+			break; /* its path cannot be followed */
+		directory = inode_find(&server->inodes, directory->parent);
+	}
+	return true;
+}
+
+/* Whether git on the host writes files of its own in @directory. */
+static bool repository_keeps(struct fs_server *server, const struct inode *directory)
+{
+	struct git_keep keep = {0};
+
+	return repository_keep_up(server, &keep, directory);
+}
+
+/* The same of the directory @name of @parent. */
+static bool repository_keeps_name(struct fs_server *server, const char *name,
+				  const struct inode *parent)
+{
+	struct git_keep keep = {0};
+
+	return git_keep_up(&keep, name) || repository_keep_up(server, &keep, parent);
+}
+
 /* From a submodule's repository, how many directories up the directory is that X.git lies in, whose
  * submodule it is; 0 for any other. It stays the same wherever X.git is moved. */
 static unsigned int repository_depth(struct fs_server *server, const struct inode *directory)
@@ -171,6 +206,27 @@ int guard_repository_make(struct fs_server *server, const struct inode *director
 	return 0;
 }
 
+/* A symbolic link where git writes would have it write elsewhere: its index, for one, which any
+ * "git status" may write anew, or a log of names that the guest has chosen. */
+static int repository_refuse_symlink(struct fs_server *server, const struct inode *directory,
+				     const char *name)
+{
+	return repository_refuse(server, directory, name,
+				 "git on the host would write where the symbolic link leads");
+}
+
+int guard_symlink(struct fs_server *server, const struct inode *directory, const char *name,
+		  const char *target)
+{
+	struct policy_verdict verdict;
+
+	if (server->guard.hide_only || git_is_probe(target) || !repository_keeps(server, directory))
+		return 0;
+	policy_examine(server->guard.policy, directory->policy.state, name, &verdict);
+	return verdict.state.unprotected_below ? 0
+					       : repository_refuse_symlink(server, directory, name);
+}
+
 /* Whether @text, which is to be @name of @directory, is harmless; else refuses. */
 static int repository_check_text(struct fs_server *server, const struct inode *directory,
 				 const char *name, const char *text, size_t size)
@@ -225,6 +281,11 @@ static int repository_move_directory(struct fs_server *server, const struct inod
 	/* An old repository of any name is one wherever it is. */
 	if (identity_set_has(&server->guard.scanned.repositories, &identity))
 		from = GIT_DIRECTORY_REPOSITORY;
+	/* Symbolic links in it were not looked at. */
+	if (from == to && from == GIT_DIRECTORY_INSIDE &&
+	    repository_keeps_name(server, new_name, new_directory) &&
+	    !repository_keeps_name(server, name, directory))
+		return -EXDEV;
 	if (from == to && from != GIT_DIRECTORY_UNKNOWN)
 		return 0;
 	if (from == GIT_DIRECTORY_OUTSIDE && to == GIT_DIRECTORY_INSIDE)
@@ -249,6 +310,8 @@ int guard_repository_move(struct fs_server *server, const struct inode *director
 	if (place == GIT_PLACE_CONFIG)
 		return repository_move_config(server, directory_fd, name, status, new_directory,
 					      new_name);
+	if (S_ISLNK(status->stx_mode) && repository_keeps(server, new_directory))
+		return repository_refuse_symlink(server, new_directory, new_name);
 	if (!S_ISDIR(status->stx_mode))
 		return 0;
 	if (place == GIT_PLACE_HOOKS)
@@ -267,8 +330,11 @@ int guard_link(struct fs_server *server, const struct inode *inode, const struct
 	if (inode->policy.checked)
 		return repository_refuse_config(server, directory, name, "");
 	policy_examine(server->guard.policy, directory->policy.state, name, &verdict);
-	if (verdict.state.unprotected_below ||
-	    repository_place(server, directory, name) == GIT_PLACE_NONE)
+	if (verdict.state.unprotected_below)
+		return 0;
+	if (inode->identity.type == S_IFLNK && repository_keeps(server, directory))
+		return repository_refuse_symlink(server, directory, name);
+	if (repository_place(server, directory, name) == GIT_PLACE_NONE)
 		return 0;
 	return repository_refuse_config(server, directory, name, "");
 }

@@ -87,7 +87,9 @@ int fs_symlink(struct fs_server *server, const struct wire_request *request)
 		return -EINVAL;
 	if (strlen(target) > LIMIT_FS_SYMLINK_BYTES)
 		return -ENAMETOOLONG;
-	error = fs_begin_new(server, &place, S_IFLNK, &new);
+	error = guard_symlink(server, place.directory, place.name, target);
+	if (!error)
+		error = fs_begin_new(server, &place, S_IFLNK, &new);
 	if (!error && symlinkat(target, place.fd, new.name))
 		error = -errno;
 	if (!error)
