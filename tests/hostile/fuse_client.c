@@ -197,15 +197,36 @@ static int report(const char *name, const char *why)
 	return why ? 1 : 0;
 }
 
-static int test_messages(const char *name, bool read_only)
+/* One way to serve a share, and what a guest may do to it then. */
+struct manner {
+	const char *name;
+	const char *options[MACHINE_OPTIONS]; /* "UPPER" stands for that directory */
+	bool keeps_share;                     /* nothing in it changes */
+};
+
+static const struct manner manners[] = {
+	{"fuse_hostile_messages", {NULL}, false},
+	{"fuse_hostile_messages_read_only", {"--read-only"}, true},
+	{"fuse_hostile_messages_review", {"--upper", "UPPER"}, true},
+	{"fuse_hostile_messages_exclusive", {"--cache", "exclusive"}, false},
+	{"fuse_hostile_messages_epoll", {"--no-io-uring", "--cache", "none"}, false},
+};
+
+static int test_messages(const struct manner *manner)
 {
+	const char *options[MACHINE_OPTIONS];
 	struct tree tree;
 	struct machine machine;
 	const char *why = NULL;
 	unsigned long count;
 
 	tree_create(&tree);
-	machine_create(&machine, server_path, tree.share, read_only);
+	for (unsigned int i = 0; i < MACHINE_OPTIONS; i++) {
+		options[i] = manner->options[i];
+		if (options[i] && strcmp(options[i], "UPPER") == 0)
+			options[i] = tree.upper;
+	}
+	machine_create(&machine, server_path, tree.share, options);
 	machine_activate(&machine);
 	machine_init(&machine);
 	tree_start_swapping(&tree);
@@ -217,11 +238,11 @@ static int test_messages(const char *name, bool read_only)
 		why = "the server did not end in order";
 	if (!tree_canary_lives(&tree))
 		why = "the canary beside the share was touched";
-	if (read_only && !tree_unchanged(&tree))
-		why = "a read-only share was changed";
+	if (manner->keeps_share && !tree_unchanged(&tree))
+		why = "the share was changed";
 	printf("# %lu messages, seed %llu\n", count, (unsigned long long)first_seed);
 	tree_destroy(&tree);
-	return report(name, why);
+	return report(manner->name, why);
 }
 
 /* One way each to break a ring that holds one good request. */
@@ -270,12 +291,13 @@ static void break_ring(struct machine *machine, unsigned int variant)
 static int test_broken_rings(const char *name)
 {
 	const struct timespec moment = {.tv_nsec = 20000000};
+	const char *const options[] = {NULL};
 	struct tree tree;
 	struct machine machine;
 	const char *why = NULL;
 
 	tree_create(&tree);
-	machine_create(&machine, server_path, tree.share, false);
+	machine_create(&machine, server_path, tree.share, options);
 	for (unsigned int variant = 0; variant < BROKEN_RINGS; variant++) {
 		machine_activate(&machine);
 		break_ring(&machine, variant);
@@ -307,8 +329,8 @@ int main(int argc, char **argv)
 	random_state = first_seed;
 	if (argc > 3)
 		seconds = (unsigned int)strtoul(argv[3], NULL, 0);
-	failures += test_messages("fuse_hostile_messages", false);
-	failures += test_messages("fuse_hostile_messages_read_only", true);
+	for (unsigned int i = 0; i < ARRAY_SIZE(manners); i++)
+		failures += test_messages(&manners[i]);
 	failures += test_broken_rings("fuse_broken_rings");
 	return failures ? 1 : 0;
 }

@@ -34,6 +34,7 @@
 #define SLOT_BYTES      65536U /* of each: first half request, second half reply */
 #define SLOT_GPA(slot)  (0x100000U + (slot)*SLOT_BYTES)
 #define MACHINE_KNOWN   64U
+#define MACHINE_OPTIONS 8U    /* of the server */
 #define MACHINE_TIMEOUT 20000 /* ms: a server that has not answered then never will */
 #define MACHINE_TICK    500   /* ms: between two looks at whether it is there at all */
 
@@ -90,20 +91,25 @@ static inline uint64_t machine_handle(const struct machine *machine)
 	return machine_recall(machine->handles, machine->handle_count);
 }
 
-/* Starts the server as mvagent does: with two descriptors and nothing else. */
+/* Starts the server with @options (NULL at the end, MACHINE_OPTIONS at most) beside those that it
+ * needs. */
 static inline pid_t machine_start(const char *server, const char *share, int socket_fd,
-				  bool read_only)
+				  const char *const *options)
 {
 	pid_t child = fork();
 
 	need(child >= 0, "fork");
 	if (child == 0) {
+		const char *arguments[6 + MACHINE_OPTIONS] = {server, "--fd", NULL, "--root",
+							      share};
 		char number[16];
 		int fd = dup(socket_fd); /* without CLOEXEC */
 
 		snprintf(number, sizeof(number), "%d", fd);
-		execl(server, server, "--fd", number, "--root", share,
-		      read_only ? "--read-only" : (char *)NULL, (char *)NULL);
+		arguments[2] = number;
+		for (unsigned int i = 0; i < MACHINE_OPTIONS && options[i]; i++)
+			arguments[5 + i] = options[i];
+		execv(server, (char **)(uintptr_t)arguments);
 		perror(server);
 		_exit(127);
 	}
@@ -111,7 +117,7 @@ static inline pid_t machine_start(const char *server, const char *share, int soc
 }
 
 static inline void machine_create(struct machine *machine, const char *server, const char *share,
-				  bool read_only)
+				  const char *const *options)
 {
 	struct guest_memory_region region = {.gpa = 0, .size = MACHINE_BYTES};
 	struct vhost_frontend_description description = {
@@ -135,7 +141,7 @@ static inline void machine_create(struct machine *machine, const char *server, c
 		machine->kick_fds[i] = fd_create_event();
 	machine->interrupt_fd = fd_create_event();
 	need(fd_create_socket_pair(SOCK_STREAM, pair) == 0, "socketpair");
-	machine->child = machine_start(server, share, pair[1], read_only);
+	machine->child = machine_start(server, share, pair[1], options);
 	close(pair[1]);
 	description.socket_fd = pair[0];
 	description.memory_fd = machine->memory_fd;

@@ -17,7 +17,7 @@
 #define CANARY "canary"
 
 struct tree {
-	char base[64], share[80], outside[80];
+	char base[64], share[80], outside[80], upper[80];
 	char swapped[96], escape[96];
 	pthread_t thread;
 	volatile bool stop;
@@ -82,10 +82,12 @@ static inline void tree_create(struct tree *tree)
 	need(mkdtemp(tree->base) != NULL, tree->base);
 	snprintf(tree->share, sizeof(tree->share), "%s/share", tree->base);
 	snprintf(tree->outside, sizeof(tree->outside), "%s/outside", tree->base);
+	snprintf(tree->upper, sizeof(tree->upper), "%s/upper", tree->base);
 	snprintf(tree->swapped, sizeof(tree->swapped), "%s/swapped", tree->share);
 	snprintf(tree->escape, sizeof(tree->escape), "%s/escape", tree->share);
 	need(mkdir(tree->share, 0755) == 0 && mkdir(tree->outside, 0755) == 0, tree->share);
 	need(mkdir(tree->swapped, 0755) == 0, tree->swapped);
+	need(mkdir(tree->upper, 0755) == 0, tree->upper);
 	need(symlink("../outside", tree->escape) == 0, tree->escape);
 	tree_write(tree->outside, "canary", CANARY);
 	tree_write(tree->swapped, "canary", "harmless");
