@@ -286,6 +286,30 @@ static void test_moved_into_place(void **state)
 	assert_git_is_safe(h);
 }
 
+/* Where a submodule's repository says that its work tree is does not come to be outside of the
+ * share by moving the repository up. */
+static void test_moved_upwards(void **state)
+{
+	struct harness *h = *state;
+	uint64_t git = make_repository(h, node(h, FUSE_ROOT_ID, "sub"), ".git");
+	uint64_t modules = directory(h, git, "modules"), deep = directory(h, modules, "deep");
+	uint64_t module = make_repository(h, deep, "module");
+
+	assert_int_equal(put(h, module, "config", "[core]\n\tworktree = ../../../../x\n", NULL), 0);
+	assert_int_equal(call_rename(h, deep, "module", modules, "module", 0), -EXDEV);
+	assert_int_equal(call_rename(h, deep, "module", git, "module.git", 0), -EXDEV);
+	assert_int_equal(call_rename(h, git, "modules", FUSE_ROOT_ID, "m.git", 0), -EXDEV);
+	directory(h, modules, "other");
+	assert_int_equal(call_rename(h, deep, "module", modules, "other", RENAME_EXCHANGE), -EXDEV);
+	assert_int_equal(call_rename(h, modules, "other", deep, "module", RENAME_EXCHANGE), -EXDEV);
+	/* Down, or to its side: it stays within. A repository may come to be a submodule's. */
+	assert_int_equal(call_rename(h, deep, "module", deep, "renamed", 0), 0);
+	assert_int_equal(call_rename(h, deep, "renamed", directory(h, deep, "deeper"), "m", 0), 0);
+	make_repository(h, node(h, FUSE_ROOT_ID, "plain"), ".git");
+	assert_int_equal(
+		call_rename(h, node(h, FUSE_ROOT_ID, "plain"), ".git", modules, "plain", 0), 0);
+}
+
 /* What this stands on: git on the host writes through symbolic links in its repository. */
 static void test_git_writes_through_links(void **state)
 {
@@ -375,6 +399,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hooks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_led_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_moved_into_place, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_moved_upwards, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_git_writes_through_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_in_repositories, setup, teardown),
 		cmocka_unit_test_teardown(test_unprotected, teardown),

@@ -115,18 +115,29 @@ static bool repository_keeps_name(struct fs_server *server, const char *name,
 	return git_keep_up(&keep, name) || repository_keep_up(server, &keep, parent);
 }
 
-/* From a submodule's repository, how many directories up the directory is that X.git lies in, whose
- * submodule it is; 0 for any other. It stays the same wherever X.git is moved. */
-static unsigned int repository_depth(struct fs_server *server, const struct inode *directory)
+/* From the directory @name of @parent, how many directories up the directory is that X.git lies in,
+ * whose submodule it may be; 0: it is X.git, or in none. It stays the same wherever X.git is moved.
+ */
+static unsigned int repository_depth_of(struct fs_server *server, const char *name,
+					const struct inode *parent)
 {
-	for (unsigned int depth = 1; depth < LIMIT_FS_DEPTH; depth++) {
-		if (!directory || directory->id == FUSE_ROOT_ID || !directory->name)
-			return 0;
-		if (git_is_repository_name(directory->name))
+	for (unsigned int depth = 1; depth < LIMIT_FS_DEPTH && name; depth++) {
+		if (git_is_repository_name(name))
 			return depth > 1 ? depth : 0;
-		directory = inode_find(&server->inodes, directory->parent);
+		if (!parent || parent->id == FUSE_ROOT_ID)
+			return 0;
+		name = parent->name;
+		parent = inode_find(&server->inodes, parent->parent);
 	}
 	return 0;
+}
+
+static unsigned int repository_depth(struct fs_server *server, const struct inode *directory)
+{
+	return directory->id == FUSE_ROOT_ID
+		       ? 0
+		       : repository_depth_of(server, directory->name,
+					     inode_find(&server->inodes, directory->parent));
 }
 
 /* Refuses, and says why the first few times. */
@@ -285,6 +296,11 @@ static int repository_move_directory(struct fs_server *server, const struct inod
 	if (from == to && from == GIT_DIRECTORY_INSIDE &&
 	    repository_keeps_name(server, new_name, new_directory) &&
 	    !repository_keeps_name(server, name, directory))
+		return -EXDEV;
+	/* Its work tree, so many directories up, would be outside of where it was allowed to be. */
+	if (from == to && from == GIT_DIRECTORY_REPOSITORY &&
+	    repository_depth_of(server, new_name, new_directory) <
+		    repository_depth_of(server, name, directory))
 		return -EXDEV;
 	if (from == to && from != GIT_DIRECTORY_UNKNOWN)
 		return 0;
