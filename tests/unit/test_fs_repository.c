@@ -233,15 +233,23 @@ static void test_led_elsewhere(void **state)
 	uint64_t old = node(h, FUSE_ROOT_ID, ".git"), modules = directory(h, old, "modules");
 	uint64_t module = make_repository(h, modules, "new"), other;
 
-	/* All but the configuration, which "commondir" has git look for elsewhere. */
+	/* All but the configuration, which "commondir" would have git look for elsewhere. */
 	assert_int_equal(put(h, sub, ".git", "gitdir: ../.git/modules/new\n", NULL), 0);
 	assert_int_equal(put(h, module, "config", evil(h), NULL), -EACCES);
-	assert_int_equal(put(h, module, "commondir", "../../../plain\n", NULL), 0);
+	assert_int_equal(put(h, module, "commondir", "../../../plain\n", NULL), -EACCES);
+	assert_int_equal(call_remove(h, FUSE_UNLINK, module, "commondir"), 0);
+	assert_int_equal(put(h, plain, "there", "../../../plain\n", NULL), 0);
+	assert_int_equal(call_rename(h, plain, "there", module, "commondir", 0), -EACCES);
+	assert_int_equal(call_link(h, node(h, plain, "there"), module, "commondir"), -EACCES);
+	harness_host_write(h, ".git/modules/new/commondir", "../../../plain\n");
 	directory(h, plain, "objects");
 	directory(h, plain, "refs");
 	assert_int_equal(put(h, plain, "config", evil(h), NULL), -EACCES);
 	assert_int_equal(call_mkdir(h, plain, "hooks", 0755, NULL), -EACCES);
 	assert_git_is_safe(h);
+	/* As "git worktree" has it; not two directories above what is called X.git. */
+	assert_int_equal(put(h, directory(h, modules, "tree"), "commondir", "../..\n", NULL), 0);
+	assert_int_equal(put(h, directory(h, plain, "x.git"), "commondir", "..", NULL), -EACCES);
 	/* In the other order. */
 	other = directory(h, FUSE_ROOT_ID, "other");
 	assert_int_equal(put(h, other, "config", evil(h), NULL), 0);

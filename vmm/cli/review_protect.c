@@ -135,16 +135,33 @@ static bool makes_repository(const struct share_rules *rules, const char *path,
 	return git_parts_are_repository(parts);
 }
 
-static bool is_harmless_config(const struct share_rules *rules, const struct review_change *change)
+/* Of a commondir: @directory is the name of the directory that it is in. */
+static bool is_harmless_config(const struct share_rules *rules, const struct review_change *change,
+			       const char *directory)
 {
+	const char *slash = strrchr(change->path, '/');
 	FD_CLEANUP int fd = upper_open_file(rules->share->upper_fd, change->path);
 	char text[GIT_CONFIG_BYTES], key[GIT_CONFIG_KEY_BYTES];
 
 	if (fd < 0 || !S_ISREG(change->wanted.mode) || change->wanted.size > sizeof(text) ||
 	    fd_pread_full(fd, text, change->wanted.size, 0))
 		return false;
+	if (git_config_is_commondir(slash ? slash + 1 : change->path))
+		return git_commondir_is_harmless(directory, text, change->wanted.size);
 	return git_config_is_harmless(text, change->wanted.size, git_submodule_depth(change->path),
 				      key);
+}
+
+/* The name of the directory that the last name of @path is in; "" without one. */
+static const char *directory_name(const char *path, char name[LIMIT_FS_NAME_BYTES + 1])
+{
+	const char *end = strrchr(path, '/'), *start = end;
+
+	while (start && start > path && start[-1] != '/')
+		start--;
+	snprintf(name, LIMIT_FS_NAME_BYTES + 1, "%.*s", start ? (int)(end - start) : 0,
+		 start ? start : "");
+	return name;
 }
 
 /* Whether git on the host would obey what the change puts there. */
@@ -152,6 +169,7 @@ static bool git_obeys(const struct share_rules *rules, const struct review_chang
 		      const struct seen_path *seen)
 {
 	const char *slash = strrchr(change->path, '/'), *seen_slash = strrchr(seen->text, '/');
+	char name[LIMIT_FS_NAME_BYTES + 1];
 
 	/* What git on the host writes by that name would go where the link leads. */
 	if (S_ISLNK(change->wanted.mode) && seen_slash &&
@@ -159,7 +177,7 @@ static bool git_obeys(const struct share_rules *rules, const struct review_chang
 		return true;
 	switch (git_place_at(seen->text)) {
 	case GIT_PLACE_CONFIG:
-		return !is_harmless_config(rules, change);
+		return !is_harmless_config(rules, change, directory_name(seen->text, name));
 	case GIT_PLACE_HOOK:
 		return !S_ISREG(change->wanted.mode) ||
 		       !git_is_sample(slash ? slash + 1 : change->path);

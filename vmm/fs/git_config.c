@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "vmm/fs/git_place.h"
+
 /* "section.key", or "section.*.key" with a subsection. None of them names a program, a file to read
  * or a transport helper. */
 static const char *const harmless[] = {
@@ -266,4 +268,19 @@ bool git_config_is_harmless(const char *text, size_t size, unsigned int depth,
 		size -= length;
 	}
 	return true;
+}
+
+bool git_config_is_commondir(const char *name)
+{
+	return strcasecmp(name, "commondir") == 0;
+}
+
+/* As "git worktree" writes it. X.git itself has none; in whatever else may be a repository (below
+ * its modules and worktrees) it leads to one that is looked at, too. */
+bool git_commondir_is_harmless(const char *directory_name, const char *text, size_t size)
+{
+	static const char up[] = "../..\n";
+
+	return size == 0 || (!git_is_repository_name(directory_name) && size < sizeof(up) &&
+			     memcmp(text, up, size) == 0);
 }

@@ -20,4 +20,11 @@
 bool git_config_is_harmless(const char *text, size_t size, unsigned int depth,
 			    char key[GIT_CONFIG_KEY_BYTES]);
 
+/* Whether a file is one that has git look elsewhere for its configuration: commondir. */
+bool git_config_is_commondir(const char *name);
+
+/* Whether that leads to nowhere but the repository that the directory called @directory_name is a
+ * linked worktree of, or to the beginning of that way. */
+bool git_commondir_is_harmless(const char *directory_name, const char *text, size_t size);
+
 #endif

@@ -62,7 +62,7 @@ bool git_keep_up(struct git_keep *keep, const char *name)
 	return false;
 }
 
-static const char *const config_names[] = {"config", "config.worktree", NULL};
+static const char *const config_names[] = {"config", "config.worktree", "commondir", NULL};
 
 bool git_place_may_matter(const char *directory_name, const char *name)
 {

@@ -2,7 +2,8 @@
 /*
  * What git would take a name for, told from the names above it: which directories may be
  * repositories (X.git, and what lies below its "modules" and "worktrees"), and which names in them
- * are a configuration or a hook (gitrepository-layout(5)). Pure: works on names alone.
+ * are a configuration, lead to one, or are a hook (gitrepository-layout(5)). Pure: works on names
+ * alone.
  */
 #ifndef MVAGENT_FS_GIT_PLACE_H
 #define MVAGENT_FS_GIT_PLACE_H
@@ -50,7 +51,7 @@ bool git_is_probe(const char *target);
 
 enum git_place {
 	GIT_PLACE_NONE,
-	GIT_PLACE_CONFIG, /* a configuration file */
+	GIT_PLACE_CONFIG, /* a configuration file, or what leads to one (commondir) */
 	GIT_PLACE_HOOKS,  /* the directory of the hooks */
 	GIT_PLACE_HOOK,   /* something in it */
 };

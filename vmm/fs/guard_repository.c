@@ -242,9 +242,12 @@ int guard_symlink(struct fs_server *server, const struct inode *directory, const
 static int repository_check_text(struct fs_server *server, const struct inode *directory,
 				 const char *name, const char *text, size_t size)
 {
-	char key[GIT_CONFIG_KEY_BYTES];
+	char key[GIT_CONFIG_KEY_BYTES] = "";
+	const char *own = repository_name(server, directory);
 
-	if (git_config_is_harmless(text, size, repository_depth(server, directory), key))
+	if (git_config_is_commondir(name)
+		    ? git_commondir_is_harmless(own ? own : ".git", text, size)
+		    : git_config_is_harmless(text, size, repository_depth(server, directory), key))
 		return 0;
 	return repository_refuse_config(server, directory, name, key);
 }
