@@ -4,6 +4,7 @@
 
 #include "tests/unit/fs_harness.h"
 #include "vmm/fs/handle.h"
+#include "vmm/fs/identity_set.h"
 
 static int null_fd(void)
 {
@@ -215,6 +216,26 @@ static void test_directory_handles_are_bounded(void **state)
 	handle_table_destroy(&table);
 }
 
+/* A set that is full takes no more, but still changes what it has. */
+static void test_full_set_of_identities(void **state)
+{
+	struct inode_identity identity = {.device = 1, .type = S_IFREG};
+	struct identity_set set = {0};
+
+	(void)state;
+	for (identity.number = 1; identity_set_put(&set, &identity, 2) == 0; identity.number++)
+		assert_in_range(identity.number, 1, LIMIT_FS_REMEMBERED);
+	assert_int_equal(set.count, LIMIT_FS_REMEMBERED);
+	identity.number = 7;
+	assert_int_equal(identity_set_put(&set, &identity, 1), 0);
+	assert_int_equal(identity_set_value(&set, &identity), 1);
+	identity_set_remove(&set, &identity);
+	assert_false(identity_set_has(&set, &identity));
+	identity.number = 8;
+	assert_int_equal(identity_set_value(&set, &identity), 2);
+	identity_set_destroy(&set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +245,7 @@ int main(void)
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_many_inodes),
 		cmocka_unit_test(test_oldest_descriptor_goes_first),
+		cmocka_unit_test(test_full_set_of_identities),
 		cmocka_unit_test(test_handles),
 		cmocka_unit_test(test_directory_handles_are_bounded),
 	};

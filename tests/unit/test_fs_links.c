@@ -364,6 +364,26 @@ static void test_links_again(void **state)
 	}
 }
 
+/* A guest that claims to have forgotten its files makes away with a name of one by a rename. */
+static void test_replaced_when_forgotten(void **state)
+{
+	struct harness *h = *state;
+	uint64_t x, y;
+
+	assert_int_equal(call_mknod(h, FUSE_ROOT_ID, "x", S_IFREG | 0644, &x), 0);
+	write_node(h, x, "inside");
+	assert_int_equal(call_link(h, x, FUSE_ROOT_ID, "xx"), 0);
+	assert_int_equal(call_mknod(h, FUSE_ROOT_ID, "y", S_IFREG | 0644, &y), 0);
+	harness_forget(h, x, 1000);
+	harness_forget(h, y, 1000);
+	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "y", FUSE_ROOT_ID, "xx", 0), 0);
+	host_link(h, "x", "../outside/x");
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "x", &x), 0);
+	write_node(h, x, "evil!!");
+	assert_text(h, "../outside/x", "inside");
+	assert_text(h, "x", "evil!!");
+}
+
 static void test_holes_and_size_stay(void **state)
 {
 	struct harness *h = *state;
@@ -415,6 +435,7 @@ int main(void)
 		ON_BOTH(test_links_that_came_later),
 		ON_BOTH(test_names_that_went),
 		ON_BOTH(test_links_again),
+		ON_BOTH(test_replaced_when_forgotten),
 		ON_BOTH(test_holes_and_size_stay),
 	};
 

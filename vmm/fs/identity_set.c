@@ -73,15 +73,19 @@ int identity_set_put(struct identity_set *set, const struct inode_identity *iden
 		     uint32_t value)
 {
 	const struct identity_slot wanted = slot_of(identity, value);
-	uint32_t slot;
-	int error = set_grow(set);
+	uint32_t slot = set->count ? set_find(set, &wanted) : 0;
+	int error;
 
+	/* One that is there needs no room. */
+	if (set->count && set->slots[slot].number) {
+		set->slots[slot] = wanted;
+		return 0;
+	}
+	error = set_grow(set);
 	if (error)
 		return error;
-	slot = set_find(set, &wanted);
-	if (!set->slots[slot].number)
-		set->count++;
-	set->slots[slot] = wanted;
+	set->slots[set_find(set, &wanted)] = wanted;
+	set->count++;
 	return 0;
 }
 

@@ -287,6 +287,18 @@ static bool name_replaces_equal(struct fs_server *server, struct fs_place *from,
 	return true;
 }
 
+/* Whether both are one file: rename(2) leaves its two names alone. */
+static bool name_is_same(const struct statx *status, const struct statx *other)
+{
+	struct inode_identity one, another;
+
+	if (!status->stx_mask || !other->stx_mask)
+		return false;
+	one = inode_identity_of(status);
+	another = inode_identity_of(other);
+	return inode_same_file(&one, &another);
+}
+
 static int name_move(struct fs_server *server, struct fs_place *from, struct fs_place *to,
 		     unsigned int flags)
 {
@@ -314,7 +326,7 @@ static int name_move(struct fs_server *server, struct fs_place *from, struct fs_
 		return error;
 	if (flags & RENAME_EXCHANGE)
 		name_note_place(server, from, other, &other_status);
-	else if (other != moved)
+	else if (!name_is_same(&moved_status, &other_status)) /* else nothing happened */
 		name_forget_place(server, to, other, &other_status);
 	guard_note_made(server, to->directory, to->fd, to->name);
 	name_note_place(server, to, moved, &moved_status);
