@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "vmm/base/fd.h"
+#include "vmm/cli/kvm_access.h"
 
 /* Rounds of the loop, and how often it is timed: the best counts, since a busy host only ever makes
  * it slower. Two instructions take about 1 ns on hardware, up to about 80 in an emulator with
@@ -106,11 +107,7 @@ static void probe_say_open_failed(struct kvm_probe *probe, int error)
 			 "virtualization on its host; without any of these, try it in tools/lab");
 	} else if (error == EACCES || error == EPERM) {
 		probe->state = KVM_STATE_FORBIDDEN;
-		snprintf(probe->sentence, sizeof(probe->sentence),
-			 "you may not open /dev/kvm: add yourself to its group ('sudo usermod -aG "
-			 "kvm "
-			 "$USER', then log in again), or start the container with --device "
-			 "/dev/kvm");
+		kvm_access_explain_device(probe->sentence, sizeof(probe->sentence));
 	} else {
 		probe->state = KVM_STATE_BROKEN;
 		snprintf(probe->sentence, sizeof(probe->sentence), "cannot open /dev/kvm: %s",
