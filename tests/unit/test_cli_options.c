@@ -190,8 +190,8 @@ static void test_bad_values(void **state)
 		{"--cpus", "-1", "--cpus -1", "1 to 16"},
 		{"--memory", "63", "--memory 63", "from 64M"},
 		{"--memory", "1000000000G", "--memory 1000000000G", "this host has"},
-		{"--memory", "18446744073709551615G", "--memory 184", "M or G"},
-		{"--memory", "99999999999999999999999", "--memory 999", "M or G"},
+		{"--memory", "18446744073709551615G", "--memory 184", "this host has"},
+		{"--memory", "99999999999999999999999", "--memory 999", "this host has"},
 		{"--memory", "1T", "--memory 1T", "M or G"},
 		{"--memory", "1GB", "--memory 1GB", "M or G"},
 		{"--memory", "+100", "--memory +100", "M or G"},
@@ -201,7 +201,8 @@ static void test_bad_values(void **state)
 		{"--timeout", "0", "--timeout 0", "above 0"},
 		{"--timeout", "0h", "--timeout 0h", "above 0"},
 		{"--timeout", "1.5", "--timeout 1.5", "s, m or h"},
-		{"--timeout", "8761h", "--timeout 8761h", "s, m or h"},
+		{"--timeout", "8761h", "--timeout 8761h", "at most 8760h"},
+		{"--timeout", "99999999999999999999", "--timeout 999", "at most 8760h"},
 		{"--timeout", "never", "--timeout never", "s, m or h"},
 		{"--user", "nobody", "--user nobody", "'agent'"},
 		{"--workdir", "src", "--workdir src", "absolute"},
@@ -342,10 +343,25 @@ static void test_read_only_suffix(void **state)
 	assert_string_equal(line.options.shares[1].directory, named);
 	assert_true(line.options.shares[1].read_only);
 	assert_string_equal(line.options.shares[2].directory, ":ro");
-	assert_string_equal(line.options.shares[3].directory, "/x:rw");
+	assert_string_equal(line.options.shares[3].directory, "/x");
+	assert_false(line.options.shares[3].read_only || line.options.shares[3].review);
 	command_line_free(&line);
 	rmdir(named);
 	rmdir(parent);
+}
+
+/* A slash at the end is how a shell completes a directory's name. */
+static void test_mount_point_with_a_slash(void **state)
+{
+	struct command_line line;
+
+	(void)state;
+	assert_int_equal(PARSE(&line, "--share", "/a", "--at", "/w/x//", "true"), RUN_OPTIONS_RUN);
+	assert_string_equal(line.options.shares[0].at, "/w/x");
+	command_line_free(&line);
+	assert_int_equal(PARSE(&line, "--share", "/a", "--at", "///", "true"), RUN_OPTIONS_ERROR);
+	capture_expect_sentence(&line.capture, "absolute path");
+	command_line_free(&line);
 }
 
 static void test_too_many_shares(void **state)
@@ -445,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_options),
 		cmocka_unit_test(test_missing_value_and_command),
 		cmocka_unit_test(test_read_only_suffix),
+		cmocka_unit_test(test_mount_point_with_a_slash),
 		cmocka_unit_test(test_too_many_shares),
 		cmocka_unit_test(test_thousand_variables),
 		cmocka_unit_test(test_help),

@@ -119,7 +119,7 @@ static void test_bad_values_get_one_sentence(void **state)
 
 static void test_scratch_is_a_size(void **state)
 {
-	static const char *const bad[] = {"", "0", "-1", "1K", "1T", "x", "99999999999999999999"};
+	static const char *const bad[] = {"", "0", "-1", "1K", "1T", "x"};
 	struct run_root root = {0};
 
 	(void)state;
@@ -134,6 +134,16 @@ static void test_scratch_is_a_size(void **state)
 		assert_int_equal(run_root_set_scratch(&root, bad[i]), -EINVAL);
 		capture_end(&capture);
 		capture_expect_sentence(&capture, "suffix M or G");
+	}
+	for (size_t i = 0; i < 2; i++) {
+		struct capture capture;
+
+		capture_begin(&capture);
+		assert_int_equal(
+			run_root_set_scratch(&root, i ? "1048577G" : "99999999999999999999"),
+			-EINVAL);
+		capture_end(&capture);
+		capture_expect_sentence(&capture, "at most 1048576G");
 	}
 }
 
@@ -151,6 +161,28 @@ static void test_an_image_takes_no_directories(void **state)
 	assert_int_equal(run_root_check(&root), 0);
 	root = (struct run_root){.hide_count = 1};
 	assert_int_equal(run_root_check(&root), 0);
+}
+
+/* What the root would refuse is refused before a machine is thought of. */
+static void test_directories_are_tried(void **state)
+{
+	struct run_root root = {0};
+	struct capture capture;
+
+	(void)state;
+	assert_int_equal(run_root_try(&root), 0);
+	root = (struct run_root){.add_count = 1, .adds = {(char *)"/var/cache"}};
+	assert_int_equal(run_root_try(&root), 0);
+	root.adds[0] = tools;
+	capture_begin(&capture);
+	assert_int_equal(run_root_try(&root), -EINVAL);
+	capture_end(&capture);
+	capture_expect_sentence(&capture, "the guest has a /tmp of its own");
+	root = (struct run_root){.hide_count = 1, .hides = {"a/b"}};
+	capture_begin(&capture);
+	assert_true(run_root_try(&root) < 0);
+	capture_end(&capture);
+	capture_expect_sentence(&capture, "--root-hide a/b");
 }
 
 static void test_the_cache_directory_is_made_and_private(void **state)
@@ -191,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_bad_values_get_one_sentence),
 		cmocka_unit_test(test_scratch_is_a_size),
 		cmocka_unit_test(test_an_image_takes_no_directories),
+		cmocka_unit_test(test_directories_are_tried),
 		cmocka_unit_test(test_the_cache_directory_is_made_and_private),
 	};
 

@@ -309,14 +309,35 @@ static void test_unreadable(void **state)
 	run_shares_destroy(&shares);
 }
 
+static void test_mistyped_modes(void **state)
+{
+	static const char *const cases[][2] = {
+		{"a:r0", "':r0' is no mode"},
+		{"nothing:r0", "':r0' is no mode"},
+		{"nothing", "nothing: No such file"},
+		{"no:thing/here", "here: No such file"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct run_share given = {.directory = cases[i][0]};
+		struct run_shares shares;
+		struct capture capture;
+
+		assert_int_equal(open_shares(&shares, &given, 1, &capture), -ENOENT);
+		capture_expect_sentence(&capture, cases[i][1]);
+		run_shares_destroy(&shares);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_none),        cmocka_unit_test(test_parents_first),
-		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_link_and_relative),
-		cmocka_unit_test(test_refused),     cmocka_unit_test(test_accepted_places),
-		cmocka_unit_test(test_too_much),    cmocka_unit_test(test_same_place_twice),
-		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_mistyped_modes),    cmocka_unit_test(test_none),
+		cmocka_unit_test(test_parents_first),     cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_link_and_relative), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_accepted_places),   cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_same_place_twice),  cmocka_unit_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

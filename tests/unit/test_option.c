@@ -160,9 +160,9 @@ static void test_numbers(void **state)
 		{"0", 0, 0, 0, 0},
 		{"007", 7, 7, 7, 0},
 		{"18446744073709551615", 0, UINT64_MAX, UINT64_MAX, 0},
-		{"18446744073709551616", 0, UINT64_MAX, 0, -EINVAL},
-		{"4", 5, 6, 0, -EINVAL},
-		{"7", 5, 6, 0, -EINVAL},
+		{"18446744073709551616", 0, UINT64_MAX, 0, -ERANGE},
+		{"4", 5, 6, 0, -ERANGE},
+		{"7", 5, 6, 0, -ERANGE},
 		{"", 0, 9, 0, -EINVAL},
 		{" 1", 0, 9, 0, -EINVAL},
 		{"1 ", 0, 9, 0, -EINVAL},
@@ -194,13 +194,13 @@ static void test_scaled_numbers(void **state)
 	assert_int_equal(number, 120);
 	assert_int_equal(number_parse_scaled("2h", "mh", factors, 7200, &number), 0);
 	assert_int_equal(number, 7200);
-	assert_int_equal(number_parse_scaled("3h", "mh", factors, 7200, &number), -EINVAL);
+	assert_int_equal(number_parse_scaled("3h", "mh", factors, 7200, &number), -ERANGE);
 	assert_int_equal(number_parse_scaled("2hh", "mh", factors, 7200, &number), -EINVAL);
 	assert_int_equal(number_parse_scaled("h", "mh", factors, 7200, &number), -EINVAL);
 	/* The product would wrap to something small. */
 	assert_int_equal(
 		number_parse_scaled("5124095576030432h", "mh", factors, UINT64_MAX, &number),
-		-EINVAL);
+		-ERANGE);
 }
 
 static void test_descriptors(void **state)

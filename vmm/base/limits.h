@@ -21,9 +21,11 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 /* Machine */
 #define LIMIT_VCPUS           16
 #define LIMIT_MEMORY_MIN_MIB  64
-#define LIMIT_MMIO_DEVICES    16   /* one 4 KiB register page and one GSI (5..23) each */
-#define LIMIT_COMMAND_LINE    2048 /* COMMAND_LINE_SIZE of x86 Linux */
-#define LIMIT_KERNEL_SEGMENTS 16   /* PT_LOAD program headers in a vmlinux */
+#define LIMIT_SCRATCH_GIB     1048576ULL
+#define LIMIT_TIMEOUT_HOURS   8760U /* a year */
+#define LIMIT_MMIO_DEVICES    16    /* one 4 KiB register page and one GSI (5..23) each */
+#define LIMIT_COMMAND_LINE    2048  /* COMMAND_LINE_SIZE of x86 Linux */
+#define LIMIT_KERNEL_SEGMENTS 16    /* PT_LOAD program headers in a vmlinux */
 #define LIMIT_SHARES          8
 
 /* Guest console: what is kept for the report of a panic. */
@@ -111,5 +113,6 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 #define LIMIT_ROOT_PLACES     512 /* directories and files that mvagent-blk is confined to */
 #define LIMIT_ROOT_OPEN       256 /* files that are kept open */
 #define LIMIT_ROOT_TOLD       100 /* lines about files that changed */
+#define LIMIT_ROOT_SHOWN      200 /* names of one kind that `root show --verbose` lists */
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,21 +12,21 @@ int number_parse(const char *text, uint64_t minimum, uint64_t maximum, uint64_t 
 	const uint64_t one = 1;
 	int error = number_parse_scaled(text, "", &one, maximum, number);
 
-	return error ? error : *number < minimum ? -EINVAL : 0;
+	return error ? error : *number < minimum ? -ERANGE : 0;
 }
 
 int number_parse_scaled(const char *text, const char *suffixes, const uint64_t *factors,
 			uint64_t maximum, uint64_t *number)
 {
 	uint64_t count, factor = factors[0];
+	bool wrapped;
 	char *end;
 
 	if (!isdigit((unsigned char)*text)) /* strtoull(3) takes spaces and signs */
 		return -EINVAL;
 	errno = 0;
 	count = strtoull(text, &end, 10);
-	if (errno)
-		return -EINVAL;
+	wrapped = errno == ERANGE;
 	if (*end) {
 		const char *suffix = strchr(suffixes, *end);
 
@@ -33,8 +34,8 @@ int number_parse_scaled(const char *text, const char *suffixes, const uint64_t *
 			return -EINVAL;
 		factor = factors[suffix - suffixes];
 	}
-	if (count > maximum / factor)
-		return -EINVAL;
+	if (wrapped || count > maximum / factor)
+		return -ERANGE;
 	*number = count * factor;
 	return 0;
 }

@@ -87,6 +87,7 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 
 	supervisor->terminal = terminal_present();
 	error = error ? error : run_shares_open(&run->shares, &run->options);
+	error = error ? error : run_root_try(&run->options.root);
 	error = error ? error : run_inputs_open(&run->inputs, &run->options, &run->installation);
 	error = error ? error
 		      : guest_identity_create(&run->identity, &run->options, supervisor->terminal);

@@ -16,11 +16,11 @@ static const char usage[] =
 	"Runs a command in a virtual machine of its own, which sees the shares and nothing else\n"
 	"of this host's files, has no way to a network, and is gone when the command ends.\n"
 	"\n"
-	"  --share DIR[:ro|:review]\n"
+	"  --share DIR[:rw|:ro|:review]\n"
 	"                        share a directory (at its own path in the guest); the first one\n"
-	"                        is the working directory. May be given several times. ':ro': the\n"
-	"                        command cannot change it; ':review': what it changes waits for\n"
-	"                        'mvagent diff' and 'mvagent apply'\n"
+	"                        is the working directory. May be given several times. ':rw', the\n"
+	"                        default: the command may change it; ':ro': it cannot; ':review':\n"
+	"                        what it changes waits for 'mvagent diff' and 'mvagent apply'\n"
 	"  --hide, --show, --protect, --unprotect PATTERN\n"
 	"                        names in the shares that the command must not see, or not "
 	"change,\n"
@@ -145,6 +145,8 @@ static int set_share(struct run_options *options, char *value)
 	*share = (struct run_share){.directory = value};
 	share->read_only = take_suffix(value, ":ro");
 	share->review = !share->read_only && take_suffix(value, ":review");
+	if (!share->read_only && !share->review)
+		take_suffix(value, ":rw"); /* as without */
 	if (!*value) {
 		log_error("--share needs a directory");
 		return -EINVAL;
@@ -153,10 +155,12 @@ static int set_share(struct run_options *options, char *value)
 	return 0;
 }
 
-static int set_at(struct run_options *options, const char *value)
+static int set_at(struct run_options *options, char *value)
 {
 	struct run_share *share;
 
+	for (size_t length = strlen(value); length > 1 && value[length - 1] == '/'; length--)
+		value[length - 1] = '\0';
 	if (options->share_count == 0) {
 		log_error("--at %s: give it after the --share that it is for", value);
 		return -EINVAL;
@@ -264,12 +268,13 @@ static int set_memory(struct run_options *options, const char *value)
 {
 	static const uint64_t factors[] = {1, 1, 1024, 1024};
 	uint64_t host = host_memory_mib(), number;
+	int error = number_parse_scaled(value, "MmGg", factors, host, &number);
 
-	if (number_parse_scaled(value, "MmGg", factors, UINT64_MAX, &number) < 0) {
+	if (error == -EINVAL) {
 		log_error("--memory %s: give a size in MiB, or with suffix M or G", value);
 		return -EINVAL;
 	}
-	if (number < LIMIT_MEMORY_MIN_MIB || number > host) {
+	if (error || number < LIMIT_MEMORY_MIN_MIB) {
 		log_error("--memory %s: a machine can have from %dM to what this host has, %lluM",
 			  value, LIMIT_MEMORY_MIN_MIB, (unsigned long long)host);
 		return -EINVAL;
@@ -282,11 +287,19 @@ static int set_timeout(struct run_options *options, const char *value)
 {
 	static const uint64_t factors[] = {1, 60, 3600};
 	uint64_t number;
+	int error =
+		number_parse_scaled(value, "smh", factors, LIMIT_TIMEOUT_HOURS * 3600UL, &number);
 
-	if (number_parse_scaled(value, "smh", factors, 365UL * 86400, &number) < 0 || number == 0) {
-		log_error(
-			"--timeout %s: give a number of seconds above 0, or with suffix s, m or h",
-			value);
+	if (error == -ERANGE) {
+		log_error("--timeout %s: at most %uh can be given; leave it out to let the command "
+			  "run as long as it likes",
+			  value, LIMIT_TIMEOUT_HOURS);
+		return -EINVAL;
+	}
+	if (error || number == 0) {
+		log_error("--timeout %s: give a number of seconds above 0, or with suffix s, m or "
+			  "h",
+			  value);
 		return -EINVAL;
 	}
 	options->timeout_seconds = (unsigned int)number;

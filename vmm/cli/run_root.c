@@ -108,9 +108,16 @@ int run_root_set_scratch(struct run_root *root, const char *value)
 	static const uint64_t factors[] = {1, 1, 1024, 1024};
 
 	/* It is more than any memory; what is above that is never used. */
-	if (number_parse_scaled(value, "MmGg", factors, 1ULL << 30, &root->scratch_mib) == 0 &&
-	    root->scratch_mib > 0)
+	int error = number_parse_scaled(value, "MmGg", factors, LIMIT_SCRATCH_GIB << 10,
+					&root->scratch_mib);
+
+	if (!error && root->scratch_mib > 0)
 		return 0;
+	if (error == -ERANGE) {
+		log_error("--scratch %s: at most %lluG can be given; it is of the guest's memory",
+			  value, LIMIT_SCRATCH_GIB);
+		return -EINVAL;
+	}
 	log_error("--scratch %s: give a size in MiB above 0, or with suffix M or G", value);
 	return -EINVAL;
 }
@@ -122,6 +129,29 @@ int run_root_check(const struct run_root *root)
 	log_error("--root-add and --root-hide are for --root host; the root is the image %s",
 		  root->image);
 	return -EINVAL;
+}
+
+int run_root_make_plan(const struct run_root *root, struct host_plan *plan)
+{
+	int error = host_plan_create(plan, "/");
+
+	for (unsigned int i = 0; i < root->add_count && !error; i++)
+		error = host_plan_add_directory(plan, root->adds[i]);
+	for (unsigned int i = 0; i < root->hide_count && !error; i++)
+		error = host_plan_hide(plan, root->hides[i]);
+	return error;
+}
+
+int run_root_try(const struct run_root *root)
+{
+	struct host_plan plan;
+	int error;
+
+	if (!root->add_count && !root->hide_count)
+		return 0;
+	error = run_root_make_plan(root, &plan);
+	host_plan_destroy(&plan);
+	return error;
 }
 
 void run_root_plan(const struct run_root *root, struct process_plan *plan)

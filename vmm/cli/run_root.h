@@ -8,6 +8,7 @@
 
 #include "vmm/base/limits.h"
 #include "vmm/cli/process.h"
+#include "vmm/root/host_plan.h"
 
 struct run_root {
 	const char *image; /* a file; NULL: the host's own directories */
@@ -26,6 +27,14 @@ int run_root_set_scratch(struct run_root *root, const char *value);
 
 /* Checks them together: what is for the host's directories only. 0 or -errno, as above. */
 int run_root_check(const struct run_root *root);
+
+/* What the options make of this host's directories. 0 or -errno with the sentence printed; destroy
+ * the plan in every case. */
+int run_root_make_plan(const struct run_root *root, struct host_plan *plan);
+
+/* Whether the host's directories can be had as the options say: asked before anything is started. 0
+ * or -errno, as above. */
+int run_root_try(const struct run_root *root);
 
 /* Adds the options of mvagent-blk for the host's directories. */
 void run_root_plan(const struct run_root *root, struct process_plan *plan);

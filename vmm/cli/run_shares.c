@@ -60,6 +60,14 @@ static bool path_is_canonical(const char *path)
 	return true;
 }
 
+/* What may have been meant as the share's mode, and is none; NULL: nothing. */
+static const char *share_mode_in(const char *given)
+{
+	const char *colon = strrchr(given, ':');
+
+	return colon && !strchr(colon, '/') ? colon : NULL;
+}
+
 static int share_open_directory(struct shared_directory *directory, const char *given)
 {
 	directory->directory_fd = open(given, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -67,6 +75,12 @@ static int share_open_directory(struct shared_directory *directory, const char *
 		log_error("--share %s: it is not a directory; share the directory that holds it",
 			  given);
 		return -ENOTDIR;
+	}
+	if (directory->directory_fd < 0 && errno == ENOENT && share_mode_in(given)) {
+		log_error("--share %s: there is no such directory, and '%s' is no mode; DIR, "
+			  "DIR:rw, DIR:ro or DIR:review can be given",
+			  given, share_mode_in(given));
+		return -ENOENT;
 	}
 	if (directory->directory_fd < 0)
 		return log_errno(-errno, "--share %s", given);
