@@ -10,19 +10,31 @@
 #include "vmm/base/log.h"
 #include "vmm/base/option.h"
 #include "vmm/cli/outcome.h"
+#include "vmm/cli/root_names.h"
 #include "vmm/cli/run_root.h"
 #include "vmm/root/host_image.h"
 
 static const char usage[] =
-	"usage: mvagent root show [--json] [--root-add DIR]... [--root-hide PATTERN]...\n"
+	"usage: mvagent root show [OPTIONS]\n"
 	"Shows what of this host the command finds in its root file system (--root host): the\n"
-	"directories, how much is in them, and what was left out. No file is opened.\n";
+	"directories, how much is in them, and what was left out. No file is opened.\n"
+	"\n"
+	"  --root-add DIR        as for 'mvagent run'; may be given several times, as the next "
+	"one\n"
+	"  --root-hide PATTERN   as for 'mvagent run'\n"
+	"  --json                as a JSON object\n"
+	"  -v, --verbose         name what was left out, and what there is of the names that "
+	"enter\n"
+	"  -h, --help            this text\n"
+	"\n"
+	"Exit status: 0, or 125 when it failed.\n";
 
-enum { OPTION_JSON = OPTION_FIRST, OPTION_ROOT_ADD, OPTION_ROOT_HIDE };
+enum { OPTION_VERBOSE = 'v', OPTION_JSON = OPTION_FIRST, OPTION_ROOT_ADD, OPTION_ROOT_HIDE };
 
 static const struct option long_options[] = {
 	{"help", no_argument, NULL, OPTION_HELP},
 	{"json", no_argument, NULL, OPTION_JSON},
+	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{"root-add", required_argument, NULL, OPTION_ROOT_ADD},
 	{"root-hide", required_argument, NULL, OPTION_ROOT_HIDE},
 	{NULL, 0, NULL, 0},
@@ -31,12 +43,14 @@ static const struct option long_options[] = {
 struct show_options {
 	struct run_root root;
 	bool json;
+	bool verbose;
 };
 
 struct show {
 	struct show_options options;
 	struct host_plan plan;
 	struct host_image image;
+	struct root_names names; /* left out; empty unless verbose */
 };
 
 static int apply(void *context, int option, char *value)
@@ -47,14 +61,15 @@ static int apply(void *context, int option, char *value)
 		return run_root_add(&options->root, value);
 	if (option == OPTION_ROOT_HIDE)
 		return run_root_hide(&options->root, value);
-	options->json = true;
+	options->json = options->json || option == OPTION_JSON;
+	options->verbose = options->verbose || option == OPTION_VERBOSE;
 	return 0;
 }
 
 static const struct option_set option_set = {
 	.usage = usage,
 	.help = "mvagent root --help",
-	.letters = "+:h",
+	.letters = "+:hv",
 	.options = long_options,
 	.apply = apply,
 };
@@ -94,9 +109,27 @@ static unsigned long long value_of(const struct host_counts *counts,
 	return value;
 }
 
-static void print_source(const struct plan_source *source)
+static void print_name(void *context, const char *name)
 {
+	(void)context;
+	printf("    %s\n", name);
+}
+
+static void print_more(unsigned long long count)
+{
+	if (count)
+		printf("    and %llu more\n", count);
+}
+
+static void print_source(const struct show *show, unsigned int index)
+{
+	const struct plan_source *source = &show->plan.sources[index];
+
 	printf("  %s%s\n", source->path, source->added ? " (added)" : "");
+	if (source->only && show->options.verbose) {
+		print_more(root_names_entered(&show->image, index, print_name, NULL));
+		return;
+	}
 	for (const char *const *name = source->only; name && *name; name++)
 		printf("    %s\n", *name);
 }
@@ -118,13 +151,29 @@ static void print_entries(const struct host_plan *plan, uint16_t parent, const c
 	}
 }
 
+static void print_omitted(const struct show *show, const struct shown_count *shown)
+{
+	size_t index = shown->offset / sizeof(uint64_t);
+	unsigned long long count = value_of(&show->image.counts, shown);
+
+	printf("  %llu %s\n", count, shown->words);
+	if (!show->options.verbose)
+		return;
+	for (unsigned int i = 0; i < show->names.counts[index]; i++)
+		print_name(NULL, show->names.names[index][i]);
+	print_more(count - show->names.counts[index]);
+}
+
 static void print_text(const struct show *show)
 {
 	const struct host_counts *counts = &show->image.counts;
 
-	puts("directories of this host (below one: the names that enter, if not all):");
+	puts(show->options.verbose ? "directories of this host (below one: what there is of the "
+				     "names that enter, if not all):"
+				   : "directories of this host (below one: the names that enter, "
+				     "if not all):");
 	for (unsigned int i = 0; i < show->plan.source_count; i++)
-		print_source(&show->plan.sources[i]);
+		print_source(show, i);
 	puts("links:");
 	print_entries(&show->plan, 0, "", PLAN_SYMLINK);
 	puts("files made for the guest:");
@@ -136,11 +185,19 @@ static void print_text(const struct show *show)
 	       (unsigned long long)show->image.layout.metadata_bytes >> 10);
 	puts("left out:");
 	for (size_t i = 0; i < ARRAY_SIZE(omitted); i++)
-		printf("  %llu %s\n", value_of(counts, &omitted[i]), omitted[i].words);
+		print_omitted(show, &omitted[i]);
+	if (!show->options.verbose)
+		puts("(--verbose names them)");
 }
 
-static cJSON *source_to_json(const struct plan_source *source)
+static void add_name(void *context, const char *name)
 {
+	cJSON_AddItemToArray(context, cJSON_CreateString(name));
+}
+
+static cJSON *source_to_json(const struct show *show, unsigned int index)
+{
+	const struct plan_source *source = &show->plan.sources[index];
 	cJSON *object = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(object, "path", source->path);
@@ -151,6 +208,9 @@ static cJSON *source_to_json(const struct plan_source *source)
 		for (const char *const *name = source->only; *name; name++)
 			cJSON_AddItemToArray(only, cJSON_CreateString(*name));
 	}
+	if (source->only && show->options.verbose)
+		root_names_entered(&show->image, index, add_name,
+				   cJSON_AddArrayToObject(object, "names"));
 	return object;
 }
 
@@ -161,6 +221,17 @@ static void add_counts(cJSON *object, const struct host_counts *counts,
 		cJSON_AddNumberToObject(object, shown[i].name, (double)value_of(counts, &shown[i]));
 }
 
+static void add_left_out_names(cJSON *object, const struct root_names *names)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(omitted); i++) {
+		size_t index = omitted[i].offset / sizeof(uint64_t);
+		cJSON *array = cJSON_AddArrayToObject(object, omitted[i].name);
+
+		for (unsigned int k = 0; k < names->counts[index]; k++)
+			add_name(array, names->names[index][k]);
+	}
+}
+
 static int print_json(const struct show *show)
 {
 	const struct host_counts *counts = &show->image.counts;
@@ -169,12 +240,14 @@ static int print_json(const struct show *show)
 	char *text;
 
 	for (unsigned int i = 0; i < show->plan.source_count; i++)
-		cJSON_AddItemToArray(sources, source_to_json(&show->plan.sources[i]));
+		cJSON_AddItemToArray(sources, source_to_json(show, i));
 	add_counts(object, counts, contents, ARRAY_SIZE(contents));
 	cJSON_AddNumberToObject(object, "metadata_bytes",
 				(double)show->image.layout.metadata_bytes);
 	add_counts(cJSON_AddObjectToObject(object, "left_out"), counts, omitted,
 		   ARRAY_SIZE(omitted));
+	if (show->options.verbose)
+		add_left_out_names(cJSON_AddObjectToObject(object, "left_out_names"), &show->names);
 	text = cJSON_Print(object);
 	cJSON_Delete(object);
 	if (!text) {
@@ -188,14 +261,13 @@ static int print_json(const struct show *show)
 
 static int show_build(struct show *show)
 {
-	const struct run_root *root = &show->options.root;
-	int error = host_plan_create(&show->plan, "/");
+	const struct host_progress progress = {.left_out = root_names_left_out,
+					       .context = &show->names};
+	int error = run_root_make_plan(&show->options.root, &show->plan);
 
-	for (unsigned int i = 0; i < root->add_count && !error; i++)
-		error = host_plan_add_directory(&show->plan, root->adds[i]);
-	for (unsigned int i = 0; i < root->hide_count && !error; i++)
-		error = host_plan_hide(&show->plan, root->hides[i]);
-	return error ? error : host_image_build(&show->image, &show->plan, NULL);
+	return error ? error
+		     : host_image_build(&show->image, &show->plan,
+					show->options.verbose ? &progress : NULL);
 }
 
 int root_command(int argc, char **argv)
@@ -219,11 +291,10 @@ int root_command(int argc, char **argv)
 			print_text(show);
 		else if (print_json(show))
 			status = EXIT_MVAGENT;
-		if (fflush(stdout))
-			status = EXIT_MVAGENT;
 	} else if (result == 0) {
 		status = 0;
 	}
+	root_names_destroy(&show->names);
 	host_image_destroy(&show->image);
 	host_plan_destroy(&show->plan);
 	run_root_free(&show->options.root);

@@ -35,6 +35,7 @@ struct walk {
 	const struct host_plan *plan;
 	struct tree *tree;
 	struct host_counts *counts;
+	const struct host_progress *progress; /* may be NULL */
 	struct host_names names;
 	struct host_links links;
 	uint64_t file_blocks;
@@ -58,6 +59,26 @@ int host_open(int directory_fd, const char *path, uint64_t flags)
 	long fd = syscall(SYS_openat2, directory_fd, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+/* The path of a name of the directory at hand, in the guest and on the host; "": its own. */
+static void path_of(const struct walk *walk, const char *name, char *path)
+{
+	snprintf(path, CHILD_PATH_BYTES, "/%s%s%s", walk->path, walk->path[0] && name[0] ? "/" : "",
+		 name);
+}
+
+/* Counts a name of the directory at hand, or that itself (""), which does not enter. */
+static void leave_out(struct walk *walk, const char *name, uint64_t *count)
+{
+	char path[CHILD_PATH_BYTES];
+
+	++*count;
+	if (!walk->progress || !walk->progress->left_out)
+		return;
+	path_of(walk, name, path);
+	walk->progress->left_out(walk->progress->context, path,
+				 (size_t)((char *)count - (char *)walk->counts));
 }
 
 static void copy_attributes(struct tree_node *node, const struct statx *status)
@@ -139,24 +160,25 @@ static bool everybody_may(uint16_t mode, uint16_t rights)
 }
 
 /* Whether it stays outside for what it is, which is counted. */
-static bool stays_outside(struct walk *walk, const struct place *place, const struct statx *status)
+static bool stays_outside(struct walk *walk, const struct place *place, const char *name,
+			  const struct statx *status)
 {
 	uint16_t source = walk->tree->nodes[place->index].source;
 	uint16_t type = status->stx_mode & S_IFMT;
 	struct host_counts *counts = walk->counts;
 
 	if (status->stx_mnt_id != walk->mounts[source]) {
-		counts->mounts++;
+		leave_out(walk, name, &counts->mounts);
 	} else if (type == S_IFLNK) {
 		return false;
 	} else if (type != S_IFREG && type != S_IFDIR) {
-		counts->special++;
+		leave_out(walk, name, &counts->special);
 	} else if (!everybody_may(status->stx_mode,
 				  type == S_IFDIR ? S_IROTH | S_IXOTH : S_IROTH)) {
-		counts->unreadable++;
+		leave_out(walk, name, &counts->unreadable);
 	} else if (type == S_IFREG &&
 		   erofs_blocks_of(status->stx_size) > FILE_BLOCKS_MAX - walk->file_blocks) {
-		counts->too_large++;
+		leave_out(walk, name, &counts->too_large);
 	} else {
 		return false;
 	}
@@ -172,7 +194,7 @@ static int add_symlink(struct walk *walk, const struct place *place, int64_t ind
 	/* None is as long as the buffer: a target that is cut off would lead elsewhere. */
 	if (length <= 0 || (size_t)length == sizeof(target)) {
 		walk->tree->node_count--;
-		walk->counts->vanished++;
+		leave_out(walk, name, &walk->counts->vanished);
 		return 0;
 	}
 	target[length] = '\0';
@@ -204,10 +226,10 @@ static int add_host_child(struct walk *walk, const struct place *place, const ch
 	int64_t index;
 
 	if (statx(place->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_WANTED, &status)) {
-		walk->counts->vanished++;
+		leave_out(walk, name, &walk->counts->vanished);
 		return 0;
 	}
-	if (stays_outside(walk, place, &status))
+	if (stays_outside(walk, place, name, &status))
 		return 0;
 	/* Only the way to something listed: then it is a directory, or it is not meant. */
 	if (!whole && !S_ISDIR(status.stx_mode))
@@ -225,12 +247,6 @@ static int add_host_child(struct walk *walk, const struct place *place, const ch
 	return 0;
 }
 
-/* The path of a name of the directory at hand, in the guest and on the host. */
-static void path_of(const struct walk *walk, const char *name, char *path)
-{
-	snprintf(path, CHILD_PATH_BYTES, "/%s%s%s", walk->path, walk->path[0] ? "/" : "", name);
-}
-
 static bool planned_enters(struct walk *walk, const char *name)
 {
 	char path[CHILD_PATH_BYTES];
@@ -238,7 +254,7 @@ static bool planned_enters(struct walk *walk, const char *name)
 	path_of(walk, name, path);
 	if (!host_plan_hides(walk->plan, NULL, path))
 		return true;
-	walk->counts->hidden++;
+	leave_out(walk, name, &walk->counts->hidden);
 	return false;
 }
 
@@ -258,7 +274,7 @@ static bool enters(struct walk *walk, const struct place *place, const char *nam
 		return false;
 	if (!host_plan_hides(walk->plan, source, path))
 		return true;
-	walk->counts->hidden++;
+	leave_out(walk, name, &walk->counts->hidden);
 	return false;
 }
 
@@ -345,7 +361,7 @@ static int walk_directory(struct walk *walk, uint32_t index)
 	}
 	/* What cannot be read stays empty; what was gathered of it is not used. */
 	if (error) {
-		walk->counts->vanished++;
+		leave_out(walk, "", &walk->counts->vanished);
 		return 0;
 	}
 	walk->tree->nodes[index].first_child = walk->tree->node_count;
@@ -372,7 +388,8 @@ int host_tree_build(const struct host_plan *plan, struct tree *tree, struct host
 		    const struct host_progress *progress)
 {
 	char path[PATH_MAX];
-	struct walk walk = {.plan = plan, .tree = tree, .counts = counts, .path = path};
+	struct walk walk = {
+		.plan = plan, .tree = tree, .counts = counts, .progress = progress, .path = path};
 	int64_t root;
 	int error;
 
@@ -384,7 +401,7 @@ int host_tree_build(const struct host_plan *plan, struct tree *tree, struct host
 	for (uint32_t i = 0; i < tree->node_count && !error; i++) {
 		if (tree->nodes[i].kind == TREE_DIRECTORY)
 			error = walk_directory(&walk, i);
-		if (progress && i % PROGRESS_NAMES == 0)
+		if (progress && progress->show && i % PROGRESS_NAMES == 0)
 			progress->show(progress->context, tree->node_count);
 	}
 	count_nodes(tree, counts);

@@ -22,9 +22,13 @@ struct host_counts {
 	uint64_t vanished;  /* left out: it went away, or changed, while we looked */
 };
 
-/* Who wants to know, now and then, how many names were met so far. */
+/* Who wants to know more; either may be NULL. */
 struct host_progress {
+	/* Now and then: how many names were met so far. */
 	void (*show)(void *context, uint32_t names);
+	/* Of each name that is left out: where it would be in the guest, and why, as the offset of
+	 * the count in struct host_counts. */
+	void (*left_out)(void *context, const char *path, size_t count);
 	void *context;
 };
 
