@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "vmm/base/bytes.h"
+#include "vmm/base/log.h"
 #include "vmm/cli/report.h"
 
 /* A directory for the test's files, which is also the working directory. */
@@ -261,6 +262,24 @@ static void test_json_of_a_failure(void **state)
 }
 
 /* A command's name, and a guest's words, can be any bytes; JSON cannot. */
+/* --verbose: a phase that was not reached is not named. */
+static void test_phases_that_were_reached(void **state)
+{
+	struct report report = {
+		.moments = {
+			[MOMENT_BEGIN] = 1, [MOMENT_RUNNING] = 2000001, [MOMENT_END] = 3000001}};
+	struct capture capture;
+
+	(void)state;
+	log_set_level(LOG_VERBOSE);
+	capture_begin(&capture);
+	report_log(&report);
+	capture_end(&capture);
+	log_set_level(LOG_NORMAL);
+	assert_non_null(strstr(capture.text, ": prepare 2.0, total 3.0\n"));
+	assert_null(strstr(capture.text, "-1"));
+}
+
 static void test_json_is_utf8(void **state)
 {
 	struct report report = {.machine_ended = true, .machine_text = "k\xc3"};
@@ -431,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_first_outcome_stays),
 		cmocka_unit_test(test_json_of_a_run),
 		cmocka_unit_test(test_json_of_a_failure),
+		cmocka_unit_test(test_phases_that_were_reached),
 		cmocka_unit_test(test_json_is_utf8),
 		cmocka_unit_test(test_json_is_replaced_whole),
 		cmocka_unit_test(test_json_file_mode),

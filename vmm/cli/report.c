@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/base/log.h"
 #include "vmm/base/text.h"
 #include "vmm/base/version.h"
@@ -40,15 +41,26 @@ double report_milliseconds(const struct report *report, enum report_moment from,
 	return (double)(int64_t)(report->moments[to] - report->moments[from]) / 1e6;
 }
 
-static void add_milliseconds(cJSON *object, const char *name, const struct report *report,
-			     enum report_moment from, enum report_moment to)
+/* What a run goes through, in that order; and all of it. */
+struct phase {
+	const char *name;
+	enum report_moment from, to;
+};
+
+static const struct phase phases[] = {
+	{"prepare", MOMENT_BEGIN, MOMENT_RUNNING}, {"boot", MOMENT_RUNNING, MOMENT_HELLO},
+	{"session", MOMENT_HELLO, MOMENT_STARTED}, {"command", MOMENT_STARTED, MOMENT_EXITED},
+	{"leave", MOMENT_EXITED, MOMENT_END},      {"total", MOMENT_BEGIN, MOMENT_END},
+};
+
+static void add_milliseconds(cJSON *object, const struct phase *phase, const struct report *report)
 {
-	double milliseconds = report_milliseconds(report, from, to);
+	double milliseconds = report_milliseconds(report, phase->from, phase->to);
 
 	if (milliseconds < 0)
-		cJSON_AddNullToObject(object, name);
+		cJSON_AddNullToObject(object, phase->name);
 	else
-		cJSON_AddNumberToObject(object, name, milliseconds);
+		cJSON_AddNumberToObject(object, phase->name, milliseconds);
 }
 
 static void add_counters(cJSON *parent, const char *name, const struct monitor_counters *counters)
@@ -129,12 +141,8 @@ static cJSON *report_build(const struct report *report)
 	network_report_add_json(&report->network, &report->counters, root);
 
 	timings = cJSON_AddObjectToObject(root, "milliseconds");
-	add_milliseconds(timings, "prepare", report, MOMENT_BEGIN, MOMENT_RUNNING);
-	add_milliseconds(timings, "boot", report, MOMENT_RUNNING, MOMENT_HELLO);
-	add_milliseconds(timings, "session", report, MOMENT_HELLO, MOMENT_STARTED);
-	add_milliseconds(timings, "command", report, MOMENT_STARTED, MOMENT_EXITED);
-	add_milliseconds(timings, "leave", report, MOMENT_EXITED, MOMENT_END);
-	add_milliseconds(timings, "total", report, MOMENT_BEGIN, MOMENT_END);
+	for (size_t i = 0; i < ARRAY_SIZE(phases); i++)
+		add_milliseconds(timings, &phases[i], report);
 	return root;
 }
 
@@ -155,18 +163,28 @@ int report_write_json(const struct report *report, const struct report_file *fil
 	return error;
 }
 
+/* Of those that were reached. */
+static void log_phases(const struct report *report)
+{
+	char text[256] = "";
+	size_t length = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(phases); i++) {
+		double milliseconds = report_milliseconds(report, phases[i].from, phases[i].to);
+
+		if (milliseconds >= 0)
+			length +=
+				(size_t)snprintf(text + length, sizeof(text) - length, "%s%s %.1f",
+						 length ? ", " : "", phases[i].name, milliseconds);
+	}
+	log_info("milliseconds: %s", text);
+}
+
 void report_log(const struct report *report)
 {
 	const struct monitor_counters *boot = &report->boot_counters;
 
-	log_info("milliseconds: prepare %.1f, boot %.1f, session %.1f, command %.1f, leave %.1f, "
-		 "total %.1f",
-		 report_milliseconds(report, MOMENT_BEGIN, MOMENT_RUNNING),
-		 report_milliseconds(report, MOMENT_RUNNING, MOMENT_HELLO),
-		 report_milliseconds(report, MOMENT_HELLO, MOMENT_STARTED),
-		 report_milliseconds(report, MOMENT_STARTED, MOMENT_EXITED),
-		 report_milliseconds(report, MOMENT_EXITED, MOMENT_END),
-		 report_milliseconds(report, MOMENT_BEGIN, MOMENT_END));
+	log_phases(report);
 	if (report->has_boot_counters)
 		log_info("userspace exits until the command's start: %llu (port %llu, mmio reads "
 			 "%llu, mmio writes %llu, other %llu)",
