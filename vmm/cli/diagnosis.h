@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#define DIAGNOSIS_CHECKS 16U
+#define DIAGNOSIS_CHECKS 24U
 
 struct check {
 	const char *name;

@@ -17,6 +17,7 @@
 #include "vmm/base/log.h"
 #include "vmm/cli/diagnosis.h"
 #include "vmm/cli/doctor_jail.h"
+#include "vmm/cli/doctor_share.h"
 #include "vmm/cli/installation.h"
 #include "vmm/cli/kvm_probe.h"
 #include "vmm/cli/outcome.h"
@@ -173,6 +174,7 @@ int doctor_command(int argc, char **argv)
 	check_kvm(&diagnosis);
 	check_io_uring(&diagnosis);
 	doctor_check_jail(&diagnosis);
+	doctor_check_share(&diagnosis);
 	check_memory(&diagnosis);
 	if (check_parts(&diagnosis) < 0)
 		return EXIT_MVAGENT;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/cli/doctor_jail.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "vmm/base/fd.h"
 #include "vmm/jail/probe.h"
 
 static void doctor_add_layer(struct diagnosis *diagnosis, const char *name, bool good, bool needed,
@@ -27,6 +30,31 @@ static const char *doctor_landlock_text(int version)
 	       "has it";
 }
 
+/* Ubuntu's own setting, from 23.10 on. */
+static bool doctor_apparmor_restricts(void)
+{
+	FD_CLEANUP int fd = open("/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+				 O_RDONLY | O_CLOEXEC);
+	char digit;
+
+	return fd >= 0 && read(fd, &digit, 1) == 1 && digit == '1';
+}
+
+static const char *doctor_namespaces_text(bool good)
+{
+	if (good)
+		return "processes, network, IPC, host name, control groups of its own for each "
+		       "process";
+	if (doctor_apparmor_restricts())
+		return "AppArmor allows this user none "
+		       "(kernel.apparmor_restrict_unprivileged_userns; README.md has a profile "
+		       "for it): the processes of a run share the host's process numbers and "
+		       "network";
+	return "not for this user (user.max_user_namespaces, kernel.unprivileged_userns_clone, "
+	       "AppArmor, or a container): the processes of a run share the host's process "
+	       "numbers and network";
+}
+
 void doctor_check_jail(struct diagnosis *diagnosis)
 {
 	struct jail_probe probe = {0};
@@ -37,14 +65,8 @@ void doctor_check_jail(struct diagnosis *diagnosis)
 		doctor_add_layer(diagnosis, "jail", false, true, strerror(-error));
 		return;
 	}
-	doctor_add_layer(
-		diagnosis, "namespaces", probe.namespaces, false,
-		probe.namespaces
-			? "processes, network, IPC, host name, control groups of its own for each "
-			  "process"
-			: "not for this user (user.max_user_namespaces, "
-			  "kernel.unprivileged_userns_clone, AppArmor, or a container): the "
-			  "processes of a run share the host's process numbers and network");
+	doctor_add_layer(diagnosis, "namespaces", probe.namespaces, false,
+			 doctor_namespaces_text(probe.namespaces));
 	doctor_add_layer(diagnosis, "empty root", probe.mounts, !has_landlock,
 			 probe.mounts ? "a mount namespace with the shared directory only"
 				      : "needs namespaces; Landlock alone keeps to the shared "

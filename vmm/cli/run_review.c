@@ -7,18 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/cli/review_policy.h"
+#include "vmm/cli/review_probe.h"
 #include "vmm/review/review_run.h"
 #include "vmm/review/upper.h"
-
-#define PROBE_FILE  "probe"
-#define PROBE_XATTR REVIEW_XATTR_OURS "probe"
 
 void run_review_init(struct run_review *review)
 {
@@ -58,23 +55,17 @@ static int check_places(const struct run_shares *shares)
 }
 
 /* What the upper layer is made of. */
-static int probe_file_system(int directory_fd, int upper_fd)
+static int probe_file_system(int upper_fd)
 {
-	int error = mknodat(directory_fd, PROBE_FILE, S_IFCHR, 0) ? -errno : 0;
+	const char *lacking;
+	int error = review_probe(upper_fd, &lacking);
 
-	if (error)
-		return log_errno(error,
+	return error ? log_errno(error,
 				 "':review' cannot be had here: the file system of the directory "
-				 "for runs takes no whiteouts (set XDG_STATE_HOME to a directory "
-				 "on ext4, xfs, btrfs or a newer tmpfs)");
-	unlinkat(directory_fd, PROBE_FILE, 0);
-	if (fsetxattr(upper_fd, PROBE_XATTR, "y", 1, 0))
-		return log_errno(-errno,
-				 "':review' cannot be had here: the file system of the directory "
-				 "for runs takes no user attributes (set XDG_STATE_HOME to a "
-				 "directory on ext4, xfs, btrfs or a newer tmpfs)");
-	fremovexattr(upper_fd, PROBE_XATTR);
-	return 0;
+				 "for runs takes no %s (set XDG_STATE_HOME to a directory on ext4, "
+				 "xfs, btrfs or a newer tmpfs)",
+				 lacking)
+		     : 0;
 }
 
 static int add_share(struct run_review *review, struct shared_directory *directory)
@@ -92,7 +83,7 @@ static int add_share(struct run_review *review, struct shared_directory *directo
 	if (error)
 		return log_errno(error, "cannot make the directory for changes of %s",
 				 directory->host_path);
-	error = probe_file_system(directory_fd, directory->upper_fd);
+	error = probe_file_system(directory->upper_fd);
 	if (error)
 		return error;
 	directory->base_fd =

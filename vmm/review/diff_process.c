@@ -34,11 +34,21 @@ static int copy_input(int fd)
 	return copy < 0 ? -errno : copy;
 }
 
+/* Where the program may be; not the user's PATH, which may lead into a work tree. */
+static const char *const programs[] = {"/usr/bin/diff", "/bin/diff", "/usr/local/bin/diff",
+				       "/run/current-system/sw/bin/diff"};
+
+const char *diff_process_find(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		if (access(programs[i], X_OK) == 0)
+			return programs[i];
+	}
+	return NULL;
+}
+
 static int spawn(struct diff_child *child, int old_fd, int new_fd, int pipe_fd)
 {
-	/* Where the program may be; not the user's PATH, which may lead into a work tree. */
-	static const char *const programs[] = {"/usr/bin/diff", "/bin/diff", "/usr/local/bin/diff",
-					       "/run/current-system/sw/bin/diff"};
 	static char *const arguments[] = {
 		"diff",    "-a", "-u", "--label",         "a",
 		"--label", "b",  "--", "/proc/self/fd/3", "/proc/self/fd/4",

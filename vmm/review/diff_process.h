@@ -12,4 +12,7 @@ typedef void diff_sink(void *context, const char *text, size_t length);
  * hunks of a unified diff to @sink. 0 or -errno (-ENOPKG: there is no such program). */
 int diff_process_run(int old_fd, int new_fd, diff_sink *sink, void *context);
 
+/* The program that would be started, or NULL. */
+const char *diff_process_find(void);
+
 #endif
