@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Targets: all (default), check, demo, install, san, fuzz, posix, tidy, clean. See CONTRIBUTING.md.
+# Targets: all (default), check, demo, install, uninstall, san, fuzz, posix, tidy, clean. See CONTRIBUTING.md.
 
 # A rule of the template below would be the first otherwise.
 .DEFAULT_GOAL := all
@@ -43,7 +43,7 @@ EXECUTABLES := $(BUILD)/bin/mvagent $(BUILD)/libexec/mvagent/mvagent-vmm \
 GUEST := $(BUILD)/share/mvagent/initramfs.cpio
 KERNEL := $(BUILD)/share/mvagent/vmlinux
 
-.PHONY: all executables kernel check demo install san fuzz tidy clean
+.PHONY: all executables kernel check demo install uninstall san fuzz tidy clean
 all: executables $(GUEST) kernel
 executables: $(EXECUTABLES)
 
@@ -232,6 +232,10 @@ install: all
 	$(INSTALL) -m 0755 $(filter $(BUILD)/libexec/%,$(EXECUTABLES)) $(DESTDIR)$(PREFIX)/libexec/mvagent/
 	$(INSTALL) -m 0644 $(KERNEL) $(GUEST) $(DESTDIR)$(PREFIX)/share/mvagent/
 	$(INSTALL) -m 0644 docs/mvagent.1 $(DESTDIR)$(PREFIX)/share/man/man1/mvagent.1
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/mvagent $(DESTDIR)$(PREFIX)/share/man/man1/mvagent.1
+	rm -rf $(DESTDIR)$(PREFIX)/libexec/mvagent $(DESTDIR)$(PREFIX)/share/mvagent
 
 clean:
 	rm -rf $(BUILD)

@@ -2,10 +2,12 @@
 /* mvagent: runs an untrusted coding agent in a virtual machine of its own. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/base/log.h"
 #include "vmm/base/version.h"
 #include "vmm/cli/doctor.h"
@@ -21,7 +23,7 @@ static const char usage[] =
 	"  root show                        see what of this host is in the machine's root\n"
 	"  doctor                           check whether this machine can\n"
 	"  version                          print the version\n"
-	"'mvagent COMMAND --help' says more; 'man mvagent' says it all.\n";
+	"'mvagent help COMMAND' says more; 'man mvagent' says it all.\n";
 
 /* The three standard descriptors must be somebody's: a file opened later must not become one of
  * them. Writing to a standard output that was closed must fail all the same. */
@@ -50,6 +52,56 @@ static int version_command(int argc, char **argv)
 	return 0;
 }
 
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv); /* argv[0] is the name */
+};
+
+static const struct command commands[] = {
+	{"run", run_command},         {"diff", diff_command},       {"apply", apply_command},
+	{"discard", discard_command}, {"runs", runs_command},       {"root", root_command},
+	{"doctor", doctor_command},   {"version", version_command}, {"--version", version_command},
+};
+
+static bool is_help(const char *word)
+{
+	return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static int run_named(int argc, char **argv)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (strcmp(argv[0], commands[i].name) == 0)
+			return commands[i].run(argc, argv);
+	}
+	log_error("there is no command '%s'; see 'mvagent --help'", argv[0]);
+	return EXIT_MVAGENT;
+}
+
+/* 'mvagent help COMMAND' is 'mvagent COMMAND --help'. */
+static int help_command(int argc, char **argv)
+{
+	char *words[] = {argc > 1 ? argv[1] : NULL, (char *)"--help", NULL};
+
+	if (argc > 1 && !is_help(argv[1]))
+		return run_named(2, words);
+	fputs(usage, stdout);
+	return 0;
+}
+
+/* What was printed counts only when it is written. */
+static int flush_output(int status)
+{
+	int error = fflush(stdout) ? -errno : 0;
+
+	if (!error && ferror(stdout))
+		error = -EIO; /* the reason was that of an earlier write */
+	if (!error)
+		return status;
+	log_errno(error, "cannot write to standard output");
+	return status ? status : EXIT_MVAGENT;
+}
+
 int main(int argc, char **argv)
 {
 	if (open_standard_descriptors() < 0)
@@ -58,27 +110,7 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return EXIT_MVAGENT;
 	}
-	if (strcmp(argv[1], "run") == 0)
-		return run_command(argc - 1, argv + 1);
-	if (strcmp(argv[1], "diff") == 0)
-		return diff_command(argc - 1, argv + 1);
-	if (strcmp(argv[1], "apply") == 0)
-		return apply_command(argc - 1, argv + 1);
-	if (strcmp(argv[1], "discard") == 0)
-		return discard_command(argc - 1, argv + 1);
-	if (strcmp(argv[1], "runs") == 0)
-		return runs_command(argc - 1, argv + 1);
-	if (strcmp(argv[1], "root") == 0)
-		return root_command(argc - 1, argv + 1);
-	if (strcmp(argv[1], "doctor") == 0)
-		return doctor_command(argc - 1, argv + 1);
-	if (strcmp(argv[1], "version") == 0 || strcmp(argv[1], "--version") == 0)
-		return version_command(argc - 1, argv + 1);
-	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
-	    strcmp(argv[1], "-h") == 0) {
-		fputs(usage, stdout);
-		return 0;
-	}
-	log_error("there is no command '%s'; see 'mvagent --help'", argv[1]);
-	return EXIT_MVAGENT;
+	if (is_help(argv[1]))
+		return flush_output(help_command(argc - 1, argv + 1));
+	return flush_output(run_named(argc - 1, argv + 1));
 }

@@ -114,10 +114,6 @@ static int review_end(struct review *review, int status)
 		review_changes_destroy(&review->changes[i]);
 	review_selection_destroy(&review->selection);
 	review_options_free(&review->options);
-	if (fflush(stdout) || ferror(stdout)) {
-		log_error("cannot write to standard output");
-		return status ? status : EXIT_MVAGENT;
-	}
 	return status;
 }
 

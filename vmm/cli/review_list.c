@@ -191,7 +191,5 @@ int runs_command(int argc, char **argv)
 							     : list_runs(&options, store_fd);
 	}
 	review_options_free(&options);
-	if (!result && (fflush(stdout) || ferror(stdout)))
-		result = log_errno(-EIO, "cannot write to standard output");
 	return result ? EXIT_MVAGENT : 0;
 }

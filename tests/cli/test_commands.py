@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a user meets it, without a guest: help, manual, output that cannot be written.
+
+    tests/cli/test_commands.py [--build DIR] [TEST...]
+
+Prints "ok NAME" or "not ok NAME: why" for each test.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+
+CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
+COMMANDS = ["run", "diff", "apply", "discard", "runs", "root", "doctor", "version"]
+# For the project's own tests; run_options.c says so.
+UNDOCUMENTED = {"--trap-registers", "--no-io-uring", "--no-notes"}
+
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def mvagent(*words, **named):
+    named.setdefault("stdout", subprocess.PIPE)
+    return subprocess.run([MVAGENT, *words], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                          errors="replace", timeout=60, check=False, **named)
+
+
+def help_of(command):
+    done = mvagent(command, "--help")
+    assert done.returncode == 0 and done.stdout.startswith("usage: mvagent " + command), done
+    assert not done.stderr, done.stderr
+    return done.stdout
+
+
+def options_of(command):
+    """What the help of a command describes: lines that begin with an option, and the usage."""
+    text = help_of(command)
+    lines = re.findall(r"^  (-.*?)(?:   ?\b|$)", text, re.MULTILINE)
+    return set(OPTION.findall(" ".join([text.split("\n")[0], *lines])))
+
+
+def manual():
+    """The manual page as words, without the marks of troff."""
+    text = (CHECKOUT / "docs/mvagent.1").read_text()
+    text = re.sub(r"\\f[A-Z]|\\&|^\.(?:BR?|BI|IR?|RB|RI|IB) |^\.\\\".*$", "", text, flags=re.MULTILINE)
+    return text.replace("\\-", "-")
+
+
+def section(title):
+    return re.search(rf"^\.SH {title}\n(.*?)(?=^\.SH |\Z)", manual(), re.MULTILINE | re.DOTALL)[1]
+
+
+def test_help_command_is_the_help_of_the_command():
+    for command in COMMANDS:
+        done = mvagent("help", command)
+        assert done.returncode == 0 and done.stdout == help_of(command), (command, done)
+    assert mvagent("help").stdout == mvagent("--help").stdout == mvagent("-h").stdout
+    done = mvagent("help", "nothing")
+    assert done.returncode == 125 and "there is no command 'nothing'" in done.stderr, done
+
+
+def test_every_command_is_in_usage_and_manual():
+    usage, synopsis = mvagent("--help").stdout, section("SYNOPSIS").replace('"', "")
+    for command in COMMANDS:
+        assert re.search(rf"\b{command}\b", usage), command
+        assert f"mvagent {command}" in synopsis, command
+
+
+def test_every_option_is_in_the_manual():
+    text = manual()
+    for command in COMMANDS:
+        for option in options_of(command):
+            assert re.search(rf"{option}\b(?!-)", text), f"{command} {option}"
+
+
+def test_every_option_of_the_manual_is_in_a_help():
+    helped = {option for command in COMMANDS for option in options_of(command)}
+    # NAME of an option, where the manual describes it: after .TP, and in the synopsis.
+    described = set(OPTION.findall(section("SYNOPSIS")))
+    for entry in re.findall(r"^\.TP\n(.*)$", manual(), re.MULTILINE):
+        described |= set(OPTION.findall(entry))
+    assert len(described) > 25, described
+    assert described <= helped, described - helped
+
+
+def test_every_option_that_is_understood_is_in_a_help():
+    for source in (CHECKOUT / "vmm/cli").glob("*.c"):
+        known = set(re.findall(r'^\t\{"([a-z-]+)", (?:no|required)_argument,', source.read_text(), re.MULTILINE))
+        helped = {option for command in COMMANDS for option in options_of(command)}
+        missing = {"--" + name for name in known} - helped - UNDOCUMENTED
+        assert not missing, (source.name, missing)
+
+
+def test_synopsis_has_the_options_of_the_small_commands():
+    synopsis = section("SYNOPSIS")
+    for command in COMMANDS[1:]:
+        line = re.search(rf"^\"?mvagent {command}\b.*?(?=^\.br|\Z)", synopsis, re.MULTILINE | re.DOTALL)[0]
+        wanted = options_of(command) - {"--help"}
+        assert set(OPTION.findall(line)) == wanted, (command, wanted, OPTION.findall(line))
+
+
+def test_every_exit_status_is_in_the_manual():
+    statuses = section("EXIT STATUS")
+    for header in ("outcome.h", "review_commands.h"):
+        for name, number in re.findall(r"^#define (EXIT_\w+)\s+(\d+)", (CHECKOUT / "vmm/cli" / header).read_text(),
+                                       re.MULTILINE):
+            assert re.search(rf"\b{number}\b", statuses), name
+
+
+def test_every_variable_that_is_read_is_in_the_manual():
+    described = section("ENVIRONMENT")
+    for source in (CHECKOUT / "vmm").rglob("*.c"):
+        for name in re.findall(r'getenv\("(\w+)"\)', source.read_text()):
+            assert re.search(rf"\b{name}\b", described), f"{source.name} reads {name}"
+
+
+def test_output_that_cannot_be_written():
+    with tempfile.TemporaryDirectory() as state:
+        env = {**os.environ, "XDG_STATE_HOME": state}
+        for words in (["--help"], ["help", "run"], ["version"], ["doctor"], ["doctor", "--json"],
+                      ["runs", "--json"], ["root", "show"], ["root", "show", "--json"],
+                      *([command, "--help"] for command in COMMANDS)):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = mvagent(*words, stdout=full, env=env)
+            assert done.returncode == 125, (words, done)
+            assert "cannot write to standard output" in done.stderr, (words, done.stderr)
+
+
+def test_what_is_wrong_with_options_is_told_before_the_machine():
+    """Nothing of KVM where something else is wrong."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        os.chmod(directory, 0o700)
+        for words, wanted in ((["--root-add", directory], "only what everybody may read"),
+                              (["--root-add", "/etc"], "--root-add /etc"),
+                              (["--share", directory + ":r0"], "':r0' is no mode"),
+                              (["--timeout", "9000h"], "at most 8760h"),
+                              (["--memory", "99999G"], "this host has")):
+            done = mvagent("run", *words, "--", "true")
+            assert done.returncode == 125 and wanted in done.stderr, (words, done)
+            assert "kvm" not in done.stderr.lower(), done.stderr
+            assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_doctor_tells_of_shares():
+    done = mvagent("doctor")
+    for name in ("fanotify", "review", "diff"):
+        assert re.search(rf"^(ok  |note) {name} ", done.stdout, re.MULTILINE), (name, done.stdout)
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as state:
+        done = mvagent("doctor", env={**os.environ, "XDG_STATE_HOME": state + "/a/b"})
+        assert f"can keep its changes below {state}\n" in done.stdout, done.stdout
+        assert not os.listdir(state)
+    done = mvagent("doctor", env={**os.environ, "XDG_STATE_HOME": "/proc/nothing"})
+    assert re.search(r"^note review .*/proc takes no new directories", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_root_show_names_what_was_left_out():
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        os.chmod(directory, 0o755)
+        for name in ("tool", ".netrc", "closed", "pipe"):
+            pathlib.Path(directory, name).touch()
+            os.chmod(pathlib.Path(directory, name), 0o644)
+        os.chmod(pathlib.Path(directory, "closed"), 0o600)
+        os.unlink(pathlib.Path(directory, "pipe"))
+        os.mkfifo(pathlib.Path(directory, "pipe"))
+        brief = mvagent("root", "show", "--root-add", directory)
+        assert directory + "/" not in brief.stdout and "--verbose names them" in brief.stdout, brief.stdout
+        done = mvagent("root", "show", "--verbose", "--root-add", directory)
+        for name in (".netrc", "closed", "pipe"):
+            assert f"\n    {directory}/{name}\n" in done.stdout, (name, done.stdout)
+        assert f"{directory}/tool" not in done.stdout
+        # Of /etc: what is there of the names that enter, not the patterns.
+        assert re.search(r"^    (os-release|services|ssl/.*|ld\.so\.cache)$", done.stdout, re.MULTILINE), done.stdout
+        assert "*" not in done.stdout, done.stdout
+
+
+def main():
+    global MVAGENT
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("tests", nargs="*")
+    arguments = parser.parse_args()
+    MVAGENT = os.path.abspath(os.path.join(arguments.build, "bin/mvagent"))
+    failed = 0
+    for name, test in list(globals().items()):
+        if not name.startswith("test_") or (arguments.tests and name not in arguments.tests):
+            continue
+        try:
+            test()
+            print("ok", name, flush=True)
+        except (AssertionError, subprocess.SubprocessError, OSError, TypeError) as error:
+            traceback.print_exc()
+            print(f"not ok {name}: {type(error).__name__}", flush=True)
+            failed += 1
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
