@@ -107,7 +107,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli mac
 	$(Q)$(CC) $(LDFLAGS_ALL) $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@
 .PRECIOUS: $(BUILD)/obj/%.o
 .PHONY: unit
-unit: $(UNIT_TESTS)
+unit: $(UNIT_TESTS) $(EXECUTABLES)
 
 # Fuzz targets: replayed over their corpus by `check`, run by `fuzz T=SECONDS` (each target).
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
