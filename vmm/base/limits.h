@@ -39,6 +39,15 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 /* What the network card's guest tried to send: kinds of frames that are recorded, of each class */
 #define LIMIT_FRAMES_OF_A_CLASS 16U
 
+/* Ways out of the guest: rules, and the ports of one host that they allow */
+#define LIMIT_ROUTE_RULES 512U
+#define LIMIT_ROUTE_PORTS 16U
+
+/* Connections of the guest that mvagent-relay carries at once: each takes two descriptors there,
+ * one in mvagent-vmm, and, when its readers are slow, a buffer in each direction. */
+#define LIMIT_RELAY_CONNECTIONS  1024U
+#define LIMIT_RELAY_BUFFER_BYTES 65536U
+
 /* Small devices: what one request may ask for */
 #define LIMIT_RNG_REQUEST_BYTES 65536U
 #define LIMIT_BALLOON_PAGES     1024 /* Linux sends 256: VIRTIO_BALLOON_ARRAY_PFNS_MAX */
