@@ -18,14 +18,13 @@
 enum { QUEUE_RX, QUEUE_TX, QUEUE_EVENT, QUEUE_COUNT };
 #define QUEUE_SIZE 128U
 
-/* The transport learns of a broken ring when it calls process_queue. */
-static void serve_by_itself(struct vsock_device *device)
+void vsock_serve_by_itself(struct vsock_device *device)
 {
 	if (vsock_serve(device) < 0)
 		fd_signal_event(device->kick_fd);
 }
 
-static void port_polled(struct loop_operation *operation, int result)
+void vsock_port_polled(struct loop_operation *operation, int result)
 {
 	struct vsock_port *port = CONTAINER_OF(operation, struct vsock_port, watch);
 	struct vsock_device *device = port->device;
@@ -38,7 +37,7 @@ static void port_polled(struct loop_operation *operation, int result)
 			  port->connection.host_port);
 		vsock_connection_abandon(&port->connection);
 	}
-	serve_by_itself(device);
+	vsock_serve_by_itself(device);
 	pthread_mutex_unlock(&device->lock);
 }
 
@@ -52,7 +51,7 @@ static void woken(struct loop_operation *operation, int result)
 		return;
 	}
 	pthread_mutex_lock(&device->lock);
-	serve_by_itself(device);
+	vsock_serve_by_itself(device);
 	pthread_mutex_unlock(&device->lock);
 }
 
@@ -126,10 +125,12 @@ int vsock_device_create(struct vsock_device **device, struct loop *loop, uint32_
 		.config = &made->config,
 		.config_size = sizeof(made->config),
 	};
-	for (unsigned int i = 0; i < LIMIT_VSOCK_PORTS; i++) {
+	for (unsigned int i = 0; i < VSOCK_SLOTS; i++) {
 		made->ports[i].device = made;
 		made->ports[i].connection.fd = -1;
 	}
+	made->in_use = LIMIT_VSOCK_PORTS;
+	made->lender_fd = -1;
 	made->wake_fd = fd_create_event();
 	result = made->wake_fd;
 	if (result >= 0)
@@ -146,7 +147,7 @@ void vsock_device_destroy(struct vsock_device *device)
 {
 	if (!device)
 		return;
-	for (unsigned int i = 0; i < LIMIT_VSOCK_PORTS; i++) {
+	for (unsigned int i = 0; i < VSOCK_SLOTS; i++) {
 		struct vsock_port *port = &device->ports[i];
 
 		loop_end(device->loop, &port->watch);
@@ -154,6 +155,8 @@ void vsock_device_destroy(struct vsock_device *device)
 			vsock_connection_hang_up(&port->connection);
 		fd_close(&port->connection.fd);
 	}
+	loop_end(device->loop, &device->lender_watch);
+	fd_close(&device->lender_fd);
 	loop_end(device->loop, &device->wake_watch);
 	fd_close(&device->wake_fd);
 	pthread_mutex_destroy(&device->lock);
@@ -185,13 +188,14 @@ int vsock_device_add_port(struct vsock_device *device, uint32_t port, int fd)
 	if (!added)
 		return -ENOSPC;
 	result = loop_watch(device->loop, &added->watch, fd, POLLIN | POLLOUT | POLLRDHUP,
-			    port_polled);
+			    vsock_port_polled);
 	if (result < 0)
 		return result;
 	added->connection = (struct vsock_connection){
 		.state = VSOCK_EXPECTED,
 		.host_port = port,
 		.fd = fd,
+		.backlog.size = LIMIT_VSOCK_BUFFER_BYTES,
 	};
 	return 0;
 }
@@ -207,8 +211,8 @@ static bool is_busy(struct vsock_device *device)
 	bool busy = false;
 
 	pthread_mutex_lock(&device->lock);
-	serve_by_itself(device);
-	for (unsigned int i = 0; i < LIMIT_VSOCK_PORTS; i++)
+	vsock_serve_by_itself(device);
+	for (unsigned int i = 0; i < device->in_use; i++)
 		busy |= device->ports[i].connection.backlog.count > 0;
 	pthread_mutex_unlock(&device->lock);
 	return busy;

@@ -16,7 +16,8 @@
 struct vsock_device;
 
 /* Makes the device of the guest with @guest_cid (at least 3, below 2^32 - 1). Its descriptors are
- * served on @loop; it takes one operation for itself and one for each port. 0 or -errno. */
+ * served on @loop; it takes one operation for itself, one for each port, and with a
+ * lender one more and one for each connection. 0 or -errno. */
 int vsock_device_create(struct vsock_device **device, struct loop *loop, uint32_t guest_cid);
 
 /* From the loop's thread. Closes every port, whatever is still on its way. NULL is ignored. */
@@ -30,6 +31,11 @@ void vsock_device_destroy(struct vsock_device *device);
  * Before the loop runs. 0, -EEXIST, -ENOSPC (LIMIT_VSOCK_PORTS), -EINVAL (no stream), -errno; on
  * failure @fd stays the caller's. */
 int vsock_device_add_port(struct vsock_device *device, uint32_t port, int fd);
+
+/* Lets the guest connect to @port again and again: for each connection a descriptor is asked for on
+ * @lender_fd (vmm/wire/lend.h), which is the device's from then on. Before the loop runs. 0 or
+ * -errno; on failure it stays the caller's. */
+int vsock_device_set_lender(struct vsock_device *device, uint32_t port, int lender_fd);
 
 /* For virtio_mmio_create; valid as long as the device. */
 const struct virtio_device_description *vsock_device_description(const struct vsock_device *device);

@@ -11,10 +11,6 @@
 #include "vmm/base/limits.h"
 #include "vmm/base/log.h"
 
-/* 5.10.6.3: the guest's view of our buffer is brought up to date when half of it is out of date: it
- * then still sees the other half, so a busy sender never waits for the news. */
-#define CREDIT_STEP_BYTES (LIMIT_VSOCK_BUFFER_BYTES / 2)
-
 /* Copies all but the first @skip bytes of the vector to the end of the backlog, which has room. */
 static void backlog_append(struct vsock_backlog *backlog, const struct iovec *vector,
 			   unsigned int count, size_t skip)
@@ -31,8 +27,8 @@ static void backlog_append(struct vsock_backlog *backlog, const struct iovec *ve
 		left -= skip;
 		skip = 0;
 		while (left) {
-			uint32_t end = (backlog->first + backlog->count) % LIMIT_VSOCK_BUFFER_BYTES;
-			size_t piece = bytes_minimum(left, LIMIT_VSOCK_BUFFER_BYTES - end);
+			uint32_t end = (backlog->first + backlog->count) % backlog->size;
+			size_t piece = bytes_minimum(left, backlog->size - end);
 
 			memcpy(backlog->bytes + end, from, piece);
 			backlog->count += (uint32_t)piece;
@@ -45,7 +41,7 @@ static void backlog_append(struct vsock_backlog *backlog, const struct iovec *ve
 /* The bytes of the backlog as one or two pieces. */
 static unsigned int backlog_vector(const struct vsock_backlog *backlog, struct iovec vector[2])
 {
-	size_t piece = bytes_minimum(backlog->count, LIMIT_VSOCK_BUFFER_BYTES - backlog->first);
+	size_t piece = bytes_minimum(backlog->count, backlog->size - backlog->first);
 
 	vector[0] = (struct iovec){backlog->bytes + backlog->first, piece};
 	vector[1] = (struct iovec){backlog->bytes, backlog->count - piece};
@@ -54,22 +50,25 @@ static unsigned int backlog_vector(const struct vsock_backlog *backlog, struct i
 
 static void backlog_drop(struct vsock_backlog *backlog, uint32_t count)
 {
-	backlog->first = (backlog->first + count) % LIMIT_VSOCK_BUFFER_BYTES;
+	backlog->first = (backlog->first + count) % backlog->size;
 	backlog->count -= count;
 }
 
 static void backlog_free(struct vsock_backlog *backlog)
 {
 	free(backlog->bytes);
-	*backlog = (struct vsock_backlog){0};
+	*backlog = (struct vsock_backlog){.size = backlog->size};
 }
 
-/* The guest's bytes are gone from our buffer: it may send as many more. */
+/* The guest's bytes are gone from our buffer: it may send as many more. Its view of the buffer
+ * (5.10.6.3) is brought up to date when half of it is out of date: it then still sees the other
+ * half, so a busy sender never waits for the news. */
 static void consume(struct vsock_connection *connection, uint32_t count)
 {
 	connection->consumed_bytes += count;
 	if (connection->state == VSOCK_OPEN &&
-	    connection->consumed_bytes - connection->announced_bytes >= CREDIT_STEP_BYTES)
+	    connection->consumed_bytes - connection->announced_bytes >=
+		    connection->backlog.size / 2)
 		connection->owes_credit_update = true;
 }
 
@@ -151,7 +150,7 @@ static void receive_data(struct vsock_connection *connection, const struct vsock
 
 	/* @used: of our buffer, as the guest has to count it. It is no more than the buffer. */
 	if ((connection->guest_ended & VSOCK_SHUTDOWN_SEND) ||
-	    header->length > LIMIT_VSOCK_BUFFER_BYTES - used) {
+	    header->length > backlog->size - used) {
 		vsock_connection_reset(connection);
 		return;
 	}
@@ -167,7 +166,7 @@ static void receive_data(struct vsock_connection *connection, const struct vsock
 	if (written == header->length)
 		return;
 	if (!backlog->bytes)
-		backlog->bytes = malloc(LIMIT_VSOCK_BUFFER_BYTES);
+		backlog->bytes = malloc(backlog->size);
 	if (!backlog->bytes) {
 		log_error("no memory for a stream of the guest; it is cut");
 		vsock_connection_reset(connection);
@@ -306,7 +305,7 @@ static void fill_header(struct vsock_connection *connection, struct vsock_header
 		.destination_port = connection->guest_port,
 		.type = VSOCK_TYPE_STREAM,
 		.operation = (uint16_t)operation,
-		.buffer_bytes = LIMIT_VSOCK_BUFFER_BYTES,
+		.buffer_bytes = connection->backlog.size,
 		.forwarded_bytes = connection->consumed_bytes,
 	};
 	/* Every packet carries the credit (5.10.6.3). */

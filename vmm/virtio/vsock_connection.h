@@ -6,6 +6,7 @@
  * to say it, so that nothing is lost and nothing grows.
  *
  *   EXPECTED --request--> OPEN --both directions over, or reset--> FLUSHING --all written--> CLOSED
+ *   (none) --request--> ASKED --descriptor lent--> OPEN, or --refused--> CLOSED
  *
  * From FLUSHING on the guest knows nothing of the connection any more, but what it sent before
  * still goes to the descriptor.
@@ -23,14 +24,16 @@
 enum vsock_state {
 	VSOCK_UNUSED, /* no such connection */
 	VSOCK_EXPECTED,
+	VSOCK_ASKED, /* the guest asked for it, and we asked for a descriptor: vsock_lend.h */
 	VSOCK_OPEN,
 	VSOCK_FLUSHING,
 	VSOCK_CLOSED,
 };
 
-/* Bytes on their way from the guest to the descriptor, in a ring of LIMIT_VSOCK_BUFFER_BYTES that
- * is allocated the first time the descriptor does not take everything at once. */
+/* Bytes on their way from the guest to the descriptor, in a ring that is allocated the first time
+ * the descriptor does not take everything at once. */
 struct vsock_backlog {
+	uint32_t size; /* of the ring: the credit that the guest has */
 	uint8_t *bytes;
 	uint32_t first;
 	uint32_t count;

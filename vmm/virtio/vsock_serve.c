@@ -5,6 +5,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
+#include "vmm/virtio/vsock_lend.h"
 
 struct vsock_connection *vsock_find_connection(struct vsock_device *device, uint32_t host_port)
 {
@@ -30,7 +31,10 @@ static void take_request(struct vsock_device *device, const struct vsock_header 
 	struct vsock_connection *connection =
 		vsock_find_connection(device, header->destination_port);
 
-	if (connection && connection->state == VSOCK_EXPECTED)
+	if (vsock_is_lent(device, header)) {
+		if (vsock_lend_ask(device, header) < 0)
+			refuse(device, header);
+	} else if (connection && connection->state == VSOCK_EXPECTED)
 		vsock_connection_open(connection, header);
 	else if (connection && connection->state == VSOCK_OPEN &&
 		 connection->guest_port == header->source_port)
@@ -61,10 +65,14 @@ static void take_packet(struct vsock_device *device, const struct descriptor_cha
 		take_request(device, &header);
 		return;
 	}
-	connection = vsock_find_connection(device, header.destination_port);
+	connection = vsock_is_lent(device, &header)
+			     ? vsock_find_lent(device, header.source_port)
+			     : vsock_find_connection(device, header.destination_port);
 	if (!connection || connection->state == VSOCK_EXPECTED ||
 	    connection->guest_port != header.source_port) {
 		refuse(device, &header);
+	} else if (connection->state == VSOCK_ASKED) {
+		vsock_lend_forget(connection, &header);
 	} else if (connection->state == VSOCK_OPEN && verdict == VSOCK_PACKET_BROKEN) {
 		vsock_connection_reset(connection);
 	} else if (connection->state == VSOCK_OPEN) {
@@ -175,8 +183,8 @@ static int serve_turn(struct vsock_device *device, bool *unsaid)
 		return result;
 	if (device->refusal_count)
 		*unsaid = true;
-	for (unsigned int i = 0; i < LIMIT_VSOCK_PORTS; i++) {
-		unsigned int port = (first + i) % LIMIT_VSOCK_PORTS;
+	for (unsigned int i = 0; i < device->in_use; i++) {
+		unsigned int port = (first + i) % device->in_use;
 
 		result = serve_connection(device, &device->ports[port].connection, unsaid);
 		if (result < 0)
@@ -209,7 +217,7 @@ static int serve_rx(struct vsock_device *device)
 /* The descriptors of connections that are over: the watch ends first, then the descriptor. */
 static void close_finished(struct vsock_device *device)
 {
-	for (unsigned int i = 0; i < LIMIT_VSOCK_PORTS; i++) {
+	for (unsigned int i = 0; i < device->in_use; i++) {
 		struct vsock_port *port = &device->ports[i];
 
 		if (port->connection.state != VSOCK_CLOSED || port->connection.fd < 0)
@@ -221,12 +229,13 @@ static void close_finished(struct vsock_device *device)
 			loop_cancel(device->loop, &port->watch);
 		}
 	}
+	vsock_lend_reuse(device);
 }
 
 void vsock_forget_guest(struct vsock_device *device)
 {
-	for (unsigned int i = 0; i < LIMIT_VSOCK_PORTS; i++)
-		vsock_connection_forget_guest(&device->ports[i].connection);
+	for (unsigned int i = 0; i < device->in_use; i++)
+		vsock_lend_forget_guest(&device->ports[i].connection);
 	device->refusal_count = 0;
 	device->tx.size = 0;
 	vsock_rx_stop(&device->rx);

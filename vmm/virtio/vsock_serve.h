@@ -20,10 +20,15 @@
  * of the guest wait in its queue until it gives us buffers for these. */
 #define VSOCK_REFUSALS 64U
 
+/* Ports that were added, and behind them connections to the lender's port. */
+#define VSOCK_SLOTS (LIMIT_VSOCK_PORTS + LIMIT_RELAY_CONNECTIONS)
+
 struct vsock_port {
 	struct vsock_device *device;
 	struct vsock_connection connection;
 	struct loop_operation watch;
+	uint32_t serial; /* of the question for a descriptor */
+	bool asked;      /* it was sent */
 };
 
 struct vsock_device {
@@ -43,8 +48,14 @@ struct vsock_device {
 	struct virtqueue tx;
 	unsigned int refusal_count;
 	struct vsock_header refusals[VSOCK_REFUSALS];
-	unsigned int turn; /* the port that is served first */
-	struct vsock_port ports[LIMIT_VSOCK_PORTS];
+	unsigned int turn;   /* the port that is served first */
+	unsigned int in_use; /* ports from here on are not */
+	struct vsock_port ports[VSOCK_SLOTS];
+
+	int lender_fd; /* -1: there is none */
+	uint32_t lender_port;
+	struct loop_operation lender_watch;
+	bool behind; /* some connection was not asked for yet: the socket was full */
 };
 
 /* All of these with the device's lock held. */
@@ -55,6 +66,12 @@ struct vsock_connection *vsock_find_connection(struct vsock_device *device, uint
 /* All the work there is: packets of the guest, packets for it, descriptors to close. On the loop's
  * thread. Returns 0, or -EPROTO when a ring is broken, from then on until the reset. */
 int vsock_serve(struct vsock_device *device);
+
+/* The same when the transport does not ask: it learns of a broken ring when it next does. */
+void vsock_serve_by_itself(struct vsock_device *device);
+
+/* The callback of every port's watch; takes the lock itself. */
+loop_callback vsock_port_polled;
 
 /* The guest is gone, or its queues are: what it sent before still goes to the ports. */
 void vsock_forget_guest(struct vsock_device *device);
