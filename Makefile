@@ -42,9 +42,10 @@ EXECUTABLES := $(BUILD)/bin/mvagent $(BUILD)/libexec/mvagent/mvagent-vmm \
 	$(BUILD)/libexec/mvagent/mvagent-fs $(BUILD)/libexec/mvagent/mvagent-blk
 GUEST := $(BUILD)/share/mvagent/initramfs.cpio
 KERNEL := $(BUILD)/share/mvagent/vmlinux
+HOSTILE_GUEST := $(BUILD)/share/mvagent/selftest.elf
 
 .PHONY: all executables kernel check demo install uninstall san fuzz tidy clean
-all: executables $(GUEST) kernel
+all: executables $(GUEST) $(HOSTILE_GUEST) kernel
 executables: $(EXECUTABLES)
 
 $(BUILD)/obj/%.o: %.c
@@ -126,8 +127,8 @@ $(BUILD)/tests/hostile/fuse_client: $(BUILD)/obj/tests/hostile/fuse_client.o $(c
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -l:liburing.a -lpthread -o $@
-# The hostile guest of the machine: a program without an operating system, in place of a kernel.
-HOSTILE_GUEST := $(BUILD)/tests/hostile/guest.elf
+# The hostile guest of the machine: a program without an operating system, in place of a kernel. It is
+# installed for `mvagent selftest`.
 HOSTILE_GUEST_CFLAGS := -std=gnu11 $(WARNINGS) -Os -g -ffreestanding -fno-pie -fno-stack-protector -fcf-protection=none \
 	-fno-asynchronous-unwind-tables -mgeneral-regs-only -mno-red-zone
 $(BUILD)/obj/hostile/%.o: %.c
@@ -230,7 +231,7 @@ install: all
 		$(DESTDIR)$(PREFIX)/share/mvagent $(DESTDIR)$(PREFIX)/share/man/man1
 	$(INSTALL) -m 0755 $(BUILD)/bin/mvagent $(DESTDIR)$(PREFIX)/bin/mvagent
 	$(INSTALL) -m 0755 $(filter $(BUILD)/libexec/%,$(EXECUTABLES)) $(DESTDIR)$(PREFIX)/libexec/mvagent/
-	$(INSTALL) -m 0644 $(KERNEL) $(GUEST) $(DESTDIR)$(PREFIX)/share/mvagent/
+	$(INSTALL) -m 0644 $(KERNEL) $(GUEST) $(HOSTILE_GUEST) $(DESTDIR)$(PREFIX)/share/mvagent/
 	$(INSTALL) -m 0644 docs/mvagent.1 $(DESTDIR)$(PREFIX)/share/man/man1/mvagent.1
 
 uninstall:

@@ -28,7 +28,7 @@ static void behave_blk(uint64_t device)
 	need(wait_used(&ring) == 1025, "a read of the disk has another length");
 	need(*status == VIRTIO_BLK_S_OK, "a read of the disk failed");
 	for (uint32_t i = 0; i < 256; i += 5)
-		need(read_32(DATA + 4UL * i) == 0xb1000000 + 384 + i,
+		need(read_32(DATA + 4UL * i) == SELFTEST_DISK_WORD + 384 + i,
 		     "a read of the disk is wrong");
 }
 

@@ -16,6 +16,8 @@ static void end_well(void)
 
 static void end_reset(void)
 {
+	attempt();
+	say_report(SELFTEST_LAST);
 	port_out(PORT_KEYBOARD, RESET_COMMAND);
 	port_out(PORT_KEYBOARD, RESET_COMMAND);
 	stay();
@@ -24,18 +26,24 @@ static void end_reset(void)
 /* No interrupt table, and an access that needs one. */
 static void end_triple_fault(void)
 {
+	attempt();
+	say_report(SELFTEST_LAST);
 	read_32(2UL << 30);
 	fail("an address without a mapping can be read");
 }
 
 static void end_panic(void)
 {
+	attempt();
+	say_report(SELFTEST_LAST);
 	write_8(LAYOUT_PANIC_DEVICE, 1);
 	stay();
 }
 
 static void end_crash_load(void)
 {
+	attempt();
+	say_report(SELFTEST_LAST);
 	write_8(LAYOUT_PANIC_DEVICE, 2);
 	stay();
 }
@@ -43,6 +51,8 @@ static void end_crash_load(void)
 /* The first reason is the one that is told. */
 static void end_panic_then_reset(void)
 {
+	attempt();
+	say_report(SELFTEST_LAST);
 	write_8(LAYOUT_PANIC_DEVICE, 0xff);
 	port_out(PORT_KEYBOARD, RESET_COMMAND);
 	read_32(2UL << 30);
@@ -52,31 +62,38 @@ static void end_panic_then_reset(void)
 /* Runs what the device says: registers are no program. */
 static void end_jump_to_device(void)
 {
+	attempt();
+	say_report(SELFTEST_LAST);
 	__asm__ volatile("jmp *%0" : : "r"(LAYOUT_DEVICES));
 }
 
 static void end_jump_to_nowhere(void)
 {
+	attempt();
+	say_report(SELFTEST_LAST);
 	__asm__ volatile("jmp *%0" : : "r"(LAYOUT_HOLE_START + 0x1000000));
 }
 
 /* The rest never end: the machine must still stop when it is told to. */
 static void endless_loop(void)
 {
-	say("endless\n");
+	attempt();
+	say_report(SELFTEST_ENDLESS);
 	stay();
 }
 
 static void endless_halt(void)
 {
-	say("endless\n");
+	attempt();
+	say_report(SELFTEST_ENDLESS);
 	for (;;)
 		__asm__ volatile("cli; hlt");
 }
 
 static void endless_ports(void)
 {
-	say("endless\n");
+	attempt();
+	say_report(SELFTEST_ENDLESS);
 	for (;;)
 		port_in(PORT_KEYBOARD);
 }
@@ -88,7 +105,8 @@ static void endless_kicks(void)
 
 	start_device(&ring, device, 0);
 	set_descriptor(&ring, 0, BUFFERS, 65536, WRITE, 0);
-	say("endless\n");
+	attempt();
+	say_report(SELFTEST_ENDLESS);
 	for (;;) {
 		show_chain(&ring, 0);
 		kick_ring(&ring);
@@ -99,14 +117,16 @@ static void endless_resets(void)
 {
 	struct ring rings[2];
 
-	say("endless\n");
+	attempt();
+	say_report(SELFTEST_ENDLESS);
 	for (;;)
 		start_device(rings, find_device(ID_FS), FEATURE_INDIRECT);
 }
 
 static void endless_text(void)
 {
-	say("endless\n");
+	attempt();
+	say_report(SELFTEST_ENDLESS);
 	for (;;)
 		say("endless text\n");
 }

@@ -17,6 +17,7 @@ static int call(uint32_t opcode, uint64_t node, const void *arguments, uint32_t 
 	volatile struct fuse_out_header *reply = (void *)REPLY;
 	static uint64_t unique;
 
+	attempt();
 	*header = (struct fuse_in_header){.len = (uint32_t)sizeof(*header) + bytes,
 					  .opcode = opcode,
 					  .unique = ++unique,

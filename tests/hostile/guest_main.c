@@ -8,6 +8,8 @@
 #define STACK_BYTES        65536
 
 static uint64_t random_state;
+static uint64_t nonce;
+struct selftest_report report;
 uint8_t guest_stack[STACK_BYTES] __attribute__((aligned(16)));
 
 __attribute__((noreturn, used)) void guest_main(const struct boot_params *parameters);
@@ -58,15 +60,28 @@ uint32_t random_below(uint32_t limit)
 
 void say(const char *text)
 {
-	while (*text)
-		port_out(PORT_SERIAL, (uint8_t)*text++);
+	for (; *text; text++, report.ports++)
+		port_out(PORT_SERIAL, (uint8_t)*text);
 }
 
 void say_number(uint64_t number)
 {
-	say("0x");
-	for (int shift = 60; shift >= 0; shift -= 4)
+	for (int shift = 60; shift >= 0; shift -= 4, report.ports++)
 		port_out(PORT_SERIAL, (uint8_t) "0123456789abcdef"[number >> shift & 15]);
+}
+
+void say_report(const char *word)
+{
+	const struct selftest_report told = report;
+	const uint64_t numbers[] = {told.tries, told.checks, told.ports,
+				    selftest_proof(nonce, &told)};
+
+	say(word);
+	for (unsigned int i = 0; i < ARRAY_COUNT(numbers); i++) {
+		say(" ");
+		say_number(numbers[i]);
+	}
+	say("\n");
 }
 
 static __attribute__((noreturn)) void reset_machine(void)
@@ -77,13 +92,13 @@ static __attribute__((noreturn)) void reset_machine(void)
 
 void finish(void)
 {
-	say("done\n");
+	say_report(SELFTEST_DONE);
 	reset_machine();
 }
 
 void fail(const char *why)
 {
-	say("bad: ");
+	say(SELFTEST_BAD);
 	say(why);
 	say("\n");
 	reset_machine();
@@ -91,9 +106,9 @@ void fail(const char *why)
 
 void fail_number(const char *why, uint64_t number)
 {
-	say("bad: ");
+	say(SELFTEST_BAD);
 	say(why);
-	say(" ");
+	say(" 0x");
 	say_number(number);
 	say("\n");
 	reset_machine();
@@ -101,7 +116,7 @@ void fail_number(const char *why, uint64_t number)
 
 void pause_guest(unsigned int count)
 {
-	while (count--)
+	for (; count; count--, report.ports++)
 		port_in(PORT_KEYBOARD);
 }
 
@@ -131,13 +146,28 @@ static void map_more(void)
 	}
 }
 
-/* The command line is "SEED NAME", the seed in decimal. */
-static const char *take_seed(const char *text)
+/* A decimal number and the space after it. */
+static uint64_t take_number(const char **text)
 {
-	random_state = 0;
-	while (*text >= '0' && *text <= '9')
-		random_state = random_state * 10 + (uint64_t)(*text++ - '0');
-	return *text == ' ' ? text + 1 : text;
+	uint64_t number = 0;
+
+	for (; **text >= '0' && **text <= '9'; (*text)++)
+		number = number * 10 + (uint64_t)(**text - '0');
+	if (**text == ' ')
+		(*text)++;
+	return number;
+}
+
+/* "names" is no attack: it says the names of all, for a test that compares lists. */
+static void say_names(const struct attack *const *tables, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		for (const struct attack *attack = tables[i]; attack->name; attack++) {
+			say(attack->name);
+			say("\n");
+		}
+	}
+	finish();
 }
 
 void guest_main(const struct boot_params *parameters)
@@ -145,9 +175,13 @@ void guest_main(const struct boot_params *parameters)
 	static const struct attack *const tables[] = {
 		register_attacks, chain_attacks, vsock_attacks, device_attacks,
 		fuse_attacks,     end_attacks,   race_attacks};
-	const char *name = take_seed((const char *)(uint64_t)parameters->hdr.cmd_line_ptr);
+	const char *name = (const char *)(uint64_t)parameters->hdr.cmd_line_ptr;
 
+	random_state = take_number(&name);
+	nonce = take_number(&name);
 	map_more();
+	if (strings_equal(name, "names"))
+		say_names(tables, ARRAY_COUNT(tables));
 	for (unsigned int i = 0; i < ARRAY_COUNT(tables); i++) {
 		for (const struct attack *attack = tables[i]; attack->name; attack++) {
 			if (!strings_equal(attack->name, name))

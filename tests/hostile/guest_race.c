@@ -72,6 +72,7 @@ static void use(void)
 	uint64_t device = LAYOUT_DEVICES + random_below(6) * LAYOUT_DEVICE_SIZE;
 	struct ring ring;
 
+	attempt();
 	reg_write(device, VIRTIO_MMIO_STATUS, 0);
 	reg_write(device, VIRTIO_MMIO_STATUS, 3);
 	reg_write(device, VIRTIO_MMIO_DRIVER_FEATURES_SEL, 1);
@@ -132,6 +133,8 @@ static void attack_race(void)
 static void attack_second_dies(void)
 {
 	second_is_to_die = true;
+	attempt();
+	say_report(SELFTEST_LAST);
 	start_second();
 	for (;;)
 		use();

@@ -52,6 +52,7 @@ static void attack_registers(void)
 		bool known = random_below(8) != 0;
 		uint64_t address = random_page();
 
+		attempt();
 		address += known ? random_below(0x120 / 4) * 4 : random_below(0xff8);
 		if (random_below(16) == 0)
 			address ^= 1UL << random_below(3);
@@ -76,6 +77,7 @@ static void attack_read_only(void)
 		uint64_t device = LAYOUT_DEVICES + page * LAYOUT_DEVICE_SIZE;
 
 		for (unsigned int i = 0; i < ARRAY_COUNT(offsets); i++) {
+			attempt();
 			before[i] = read_64(device + offsets[i]);
 			write_8(device + offsets[i], 0xa5);
 			write_16(device + offsets[i], 0xa5a5);
@@ -91,16 +93,20 @@ static void attack_read_only(void)
 	behave_all();
 }
 
-/* Every port, but not the byte that resets. Ports are spread: primes as steps. */
+/* Every port there is, with every width, but not the byte that resets. The serial port's own are
+ * another attack's. */
 static void attack_ports(void)
 {
 	uint8_t bytes[64];
 
-	for (uint32_t port = 0; port < 65536; port += 7)
+	for (uint32_t port = 0; port < 65536; port++, attempt()) {
 		port_in((uint16_t)port);
-	for (uint32_t port = 0; port < 65536; port += 13)
-		if (port != PORT_KEYBOARD && (port < PORT_SERIAL || port > PORT_SERIAL + 7))
-			port_out((uint16_t)port, (uint8_t)port);
+		if (port == PORT_KEYBOARD || (port >= PORT_SERIAL && port <= PORT_SERIAL + 7))
+			continue;
+		port_out((uint16_t)port, (uint8_t)port);
+		__asm__ volatile("outw %w0, %1" : : "a"(port), "d"((uint16_t)port));
+		__asm__ volatile("outl %0, %1" : : "a"(port), "d"((uint16_t)port));
+	}
 	for (uint32_t port = 0; port < 65536; port += 997) {
 		void *target = bytes;
 		const void *source = bytes;
@@ -126,7 +132,7 @@ static void attack_ports(void)
 /* The serial port's own registers with values that no driver writes, and much text without ends. */
 static void attack_serial(void)
 {
-	for (unsigned int i = 0; i < 500; i++)
+	for (unsigned int i = 0; i < 500; i++, attempt())
 		port_out((uint16_t)(PORT_SERIAL + 1 + random_below(7)), (uint8_t)random_64());
 	port_out(PORT_SERIAL + 3, 0); /* DLAB off: what is written now is text again */
 	for (unsigned int i = 0; i < 300; i++)
@@ -141,14 +147,17 @@ static void attack_serial(void)
 static void attack_address_space(void)
 {
 	for (uint64_t address = LAYOUT_HOLE_START; address < LAYOUT_HOLE_END; address += 0x3f000) {
+		attempt();
 		read_32(address);
 		write_32(address, (uint32_t)address);
 	}
 	for (uint64_t address = LAYOUT_HOLE_END; address < 5UL << 30; address += 0x1000000) {
+		attempt();
 		read_64(address);
 		write_64(address, address);
 	}
 	for (uint64_t address = RAM_BYTES; address < 1UL << 30; address += 0x400000) {
+		attempt();
 		read_64(address);
 		write_64(address + 0xffc, address); /* over the end of a page */
 	}

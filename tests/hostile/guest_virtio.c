@@ -61,6 +61,7 @@ void begin_device(uint64_t device, uint64_t features)
 void place_queue(uint64_t device, uint32_t index, uint32_t size, uint64_t descriptors,
 		 uint64_t available, uint64_t used)
 {
+	attempt();
 	reg_write(device, VIRTIO_MMIO_QUEUE_SEL, index);
 	reg_write(device, VIRTIO_MMIO_QUEUE_NUM, size);
 	reg_write(device, VIRTIO_MMIO_QUEUE_DESC_LOW, (uint32_t)descriptors);
@@ -121,12 +122,14 @@ void set_descriptor(struct ring *ring, uint16_t index, uint64_t address, uint32_
 
 void show_chain(struct ring *ring, uint16_t head)
 {
+	attempt();
 	ring->available->ring[ring->shown & (ring->size - 1)] = head;
 	ring->available->idx = ++ring->shown;
 }
 
 void kick_ring(const struct ring *ring)
 {
+	attempt();
 	reg_write(ring->device, VIRTIO_MMIO_QUEUE_NOTIFY, ring->index);
 }
 
@@ -171,4 +174,5 @@ void wait_needs_reset(uint64_t device)
 			fail_number("NEEDS_RESET is not shown by device",
 				    reg_read(device, VIRTIO_MMIO_DEVICE_ID));
 	}
+	report.checks++;
 }

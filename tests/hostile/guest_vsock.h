@@ -13,13 +13,13 @@
 #define VSOCK_CREDIT_UPDATE  6U
 #define VSOCK_CREDIT_REQUEST 7U
 
-/* What the driver of the test has at the other end of each port. */
-#define VSOCK_SINK_PORT  1024U /* reads everything */
-#define VSOCK_FLOOD_PORT 1025U /* writes without end; two more at the numbers after it */
-#define VSOCK_STUCK_PORT 1028U /* neither reads nor writes */
-#define VSOCK_GONE_PORT  1029U /* closed from the start */
-#define VSOCK_ECHO_PORT  1030U /* writes back what it reads, the first of a few */
-#define VSOCK_ECHO_PORTS 4U
+/* What is at the other end of each port: vmm/wire/selftest.h. */
+#define VSOCK_SINK_PORT  SELFTEST_SINK_PORT
+#define VSOCK_FLOOD_PORT SELFTEST_FLOOD_PORT
+#define VSOCK_STUCK_PORT SELFTEST_STUCK_PORT
+#define VSOCK_GONE_PORT  SELFTEST_GONE_PORT
+#define VSOCK_ECHO_PORT  SELFTEST_ECHO_PORT
+#define VSOCK_ECHO_PORTS SELFTEST_ECHO_PORTS
 
 #define VSOCK_HEADER     44U
 #define VSOCK_RX_BUFFERS 8U

@@ -14,6 +14,8 @@ import collections
 import hashlib
 import os
 import pathlib
+import random
+import re
 import select
 import shutil
 import socket
@@ -29,7 +31,7 @@ RUNNING, COUNTERS, CONSOLE, ENDED, COUNT, STOP = range(1, 7)
 STOPPED, RESET, PANIC, TRIPLE_FAULT, INTERNAL_ERROR, DEVICE_LOST, HOST_ERROR = range(1, 8)
 PACKET = struct.Struct("<IIQ9QI1024s4x")
 
-# guest_vsock.h
+# vmm/wire/selftest.h
 SINK, FLOODS, STUCK, GONE, ECHOS = 1024, (1025, 1026, 1027), 1028, 1029, range(1030, 1034)
 
 ASK_SECONDS = 0.01  # between an answer and the next question
@@ -72,9 +74,10 @@ ATTACKS = [
     Attack("second-dies", (TRIPLE_FAULT,), options=TWO),
     *(Attack(f"endless-{name}", (STOPPED,), True) for name in ("loop", "halt", "ports", "kicks", "resets", "text")),
 ]
-# What the guest cannot say itself: it ends before, or never.
+# These end the guest; it makes its report before.
 SILENT = {"reset", "triple-fault", "panic", "crash-load", "panic-then-reset", "jump-to-device", "jump-to-nowhere",
           "second-dies"}
+REPORT = re.compile(rb"(done|last|endless)" + rb" ([0-9a-f]{16})" * 4 + rb"\n")
 
 
 class Failure(Exception):
@@ -109,8 +112,9 @@ class Machine:
         self.keep = []
         self.ours = {}
         self.errors = tempfile.TemporaryFile()
-        self.arguments = [programs / "mvagent-vmm", "--memory", "64", "--command-line", f"{seed} {attack.name}",
-                          *attack.options]
+        self.nonce = random.SystemRandom().getrandbits(64)
+        self.arguments = [programs / "mvagent-vmm", "--memory", "64",
+                          "--command-line", f"{seed} {self.nonce} {attack.name}", *attack.options]
         self.monitor = self.pair("--monitor-fd", "", socket.SOCK_SEQPACKET)
         for port in (SINK, *FLOODS, STUCK, GONE, *ECHOS):
             self.ours[port] = self.pair("--port", f"{port}:")
@@ -228,7 +232,7 @@ class Watch:
 
     def __init__(self, machine, attack, sanitized):
         self.machine, self.attack, self.sanitized = machine, attack, sanitized
-        self.text = b""
+        self.text = self.report = b""
         self.begin = time.monotonic()
         self.asked = self.stopped = None
         self.ask_next = 0.0
@@ -276,9 +280,11 @@ class Watch:
             self.first = {name: self.machine.descriptors(name) for name in self.machine.processes}
         elif kind == CONSOLE:
             self.text = (self.text + text)[-4096:]
-            self.endless |= text == b"endless\n"
+            if not REPORT.search(self.report):
+                self.report = self.text
+            self.endless |= text.startswith(b"endless ")
             # The stream that nobody takes would keep a machine from its end for a while.
-            if b"done\n" in text and self.attack.name != "stuck-stream":
+            if b"done " in text and self.attack.name != "stuck-stream":
                 self.machine.ours[STUCK].shutdown(socket.SHUT_RDWR)
         elif kind == COUNTERS and self.asked:
             self.slowest = max(self.slowest, now - self.asked)
@@ -300,7 +306,7 @@ class Watch:
             pass  # it has said its last word, which is still to be read
 
     def check_time(self, now):
-        limit = STOP_SECONDS if self.stopped or b"done\n" in self.text else ANSWER_SECONDS
+        limit = STOP_SECONDS if self.stopped or b"done " in self.text else ANSWER_SECONDS
         if self.asked and now - self.asked > limit:
             raise Failure(f"no answer to a question for {now - self.asked:.1f} s; the guest said {self.text[-200:]!r}")
         if now - self.begin > RUN_SECONDS:
@@ -327,6 +333,31 @@ def expect_ends(machine):
             raise Failure(f"{name} ended with status {status}: {machine.said()[-1500:]}")
 
 
+def mix(value):
+    """selftest_mix of vmm/wire/selftest.h."""
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9 % 2**64
+    value = (value ^ value >> 27) * 0x94d049bb133111eb % 2**64
+    return value ^ value >> 31
+
+
+def check_report(attack, watch, counters):
+    """The guest has said what it did, and mvagent-vmm has seen it."""
+    word = b"endless" if attack.stop else b"last" if attack.name in SILENT else b"done"
+    report = REPORT.search(watch.report)
+    if not report or report[1] != word:
+        raise Failure(f"the guest did not say that it was {word.decode()}; it said {watch.text[-200:]!r}")
+    *numbers, proof = [int(number, 16) for number in report.groups()[1:]]
+    due = watch.machine.nonce
+    for number in numbers:
+        due = mix((due + number) % 2**64)
+    if proof != due:
+        raise Failure("the guest's report is not that of this machine")
+    if attack.name != "well-behaved" and not numbers[0]:
+        raise Failure("the guest tried nothing")
+    if counters[1] < numbers[2]:
+        raise Failure(f"the guest says that it left for {numbers[2]} ports; mvagent-vmm saw {counters[1]}")
+
+
 def check_result(attack, watch, reason, counters, sentence):
     if b"bad: " in watch.text:
         raise Failure(watch.text[watch.text.index(b"bad: ") + 5:].split(b"\n")[0].decode(errors="replace"))
@@ -334,8 +365,7 @@ def check_result(attack, watch, reason, counters, sentence):
         raise Failure(f"the machine ended for reason {reason} ({sentence!r}), not {attack.reasons}")
     if not sentence:
         raise Failure("the machine ended without a sentence")
-    if not attack.stop and attack.name not in SILENT and b"done\n" not in watch.text:
-        raise Failure(f"the guest was not done: it said {watch.text[-200:]!r}")
+    check_report(attack, watch, counters)
     if attack.frames:
         seen, due = counters[-2:], [len(attack.frames), sum(attack.frames) - 12 * len(attack.frames)]
         if seen != due:
@@ -369,7 +399,7 @@ def main():
     except OSError as reason:
         print(f"skip machine: {reason}")
         return 0
-    programs, guest = options.build / "libexec/mvagent", options.build / "tests/hostile/guest.elf"
+    programs, guest = options.build / "libexec/mvagent", options.build / "share/mvagent/selftest.elf"
     failed = False
     directory = pathlib.Path(tempfile.mkdtemp(prefix="mvagent-hostile-"))
     try:
