@@ -27,9 +27,9 @@ import threading
 import time
 
 # vmm/wire/monitor.h
-RUNNING, COUNTERS, CONSOLE, ENDED, COUNT, STOP = range(1, 7)
+RUNNING, COUNTERS, CONSOLE, FRAME, ENDED, COUNT, STOP = range(1, 8)
 STOPPED, RESET, PANIC, TRIPLE_FAULT, INTERNAL_ERROR, DEVICE_LOST, HOST_ERROR = range(1, 8)
-PACKET = struct.Struct("<IIQ9QI1024s4x")
+PACKET = struct.Struct("<IIQ10QI1024s4x")
 
 # vmm/wire/selftest.h
 SINK, FLOODS, STUCK, GONE, ECHOS = 1024, (1025, 1026, 1027), 1028, 1029, range(1030, 1034)
@@ -214,7 +214,7 @@ def echo(stream):
 def ask_always(monitor):
     try:
         while True:
-            monitor.send(PACKET.pack(COUNT, *[0] * 12, b""))
+            monitor.send(PACKET.pack(COUNT, *[0] * 13, b""))
     except OSError:
         pass
 
@@ -301,7 +301,7 @@ class Watch:
 
     def send(self, kind):
         try:
-            self.machine.monitor.send(PACKET.pack(kind, *[0] * 12, b""), socket.MSG_DONTWAIT)
+            self.machine.monitor.send(PACKET.pack(kind, *[0] * 13, b""), socket.MSG_DONTWAIT)
         except (BrokenPipeError, ConnectionResetError):
             pass  # it has said its last word, which is still to be read
 
@@ -367,7 +367,7 @@ def check_result(attack, watch, reason, counters, sentence):
         raise Failure("the machine ended without a sentence")
     check_report(attack, watch, counters)
     if attack.frames:
-        seen, due = counters[-2:], [len(attack.frames), sum(attack.frames) - 12 * len(attack.frames)]
+        seen, due = counters[7:9], [len(attack.frames), sum(attack.frames) - 12 * len(attack.frames)]
         if seen != due:
             raise Failure(f"the network card counted frames and bytes {seen}, not {due}")
 
