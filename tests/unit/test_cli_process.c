@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/cli/process.h"
 
 #define SELF "/proc/self/exe"
@@ -245,6 +246,93 @@ static void test_dies_with_parent(void **state)
 	fd_close(&pair[0]);
 }
 
+/* The process "speak": what a process may say when it is not itself any more. */
+static int speak_main(void)
+{
+	const char *const parts[] = {
+		"test: a warning of",
+		" its own\n",
+		"\033]52;c;ZXZpbA==\007mvagent: password?\n",
+		"\xc2\x9b"
+		"2J\xff\rtest: over\n",
+		"no end",
+	};
+
+	/* It has no terminal, and its standard error is none of ours. */
+	if (isatty(STDERR_FILENO) || open("/dev/tty", O_RDWR | O_CLOEXEC) >= 0 ||
+	    getsid(0) != getpid())
+		return 1;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		fd_write_full(STDERR_FILENO, parts[i], strlen(parts[i]));
+	return 0;
+}
+
+static void test_messages_are_made_harmless(void **state)
+{
+	struct capture capture;
+	struct process process;
+	int pair[2], status;
+
+	(void)state;
+	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+	capture_begin(&capture);
+	assert_int_equal(start_with_fd(&process, "speak", pair[1]), 0);
+	assert_true(process_wait(&process, 10000, &status));
+	capture_end(&capture);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(process.messages.fd, -1);
+	assert_string_equal(capture.text, "test: a warning of its own\n"
+					  "test: ?]52;c;ZXZpbA==?mvagent: password?\n"
+					  "test: ??2J??test: over\n"
+					  "test: no end\n");
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+}
+
+/* "flood": more than anybody would read, in lines and without. */
+static int flood_main(void)
+{
+	char block[4096];
+
+	memset(block, 'x', sizeof(block));
+	for (int i = 0; i < 256; i++) {
+		block[i % 3 * 100] = '\n';
+		while (write(STDERR_FILENO, block, sizeof(block)) < 0) {
+			if (errno != EAGAIN)
+				return 1;
+			usleep(1000);
+		}
+	}
+	return 0;
+}
+
+static void test_messages_have_a_bound(void **state)
+{
+	static char text[4 * LIMIT_MESSAGES_BYTES];
+	int pair[2], status, FD_CLEANUP file = memfd_create("messages", MFD_CLOEXEC);
+	int saved = dup(STDERR_FILENO);
+	struct process process;
+	ssize_t length;
+
+	(void)state;
+	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+	dup2(file, STDERR_FILENO);
+	assert_int_equal(start_with_fd(&process, "flood", pair[1]), 0);
+	while (!process_wait(&process, 1, &status))
+		messages_pass(&process.messages);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	length = pread(file, text, sizeof(text) - 1, 0);
+	assert_in_range(length, LIMIT_MESSAGES_BYTES / 2, LIMIT_MESSAGES_BYTES + 8192);
+	text[length] = '\0';
+	assert_non_null(strstr(text, "\ntest: it says more, which is left out\n"));
+	assert_string_equal(strstr(text, "test: it says"),
+			    "test: it says more, which is left out\n");
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+}
+
 /* All of a run's descriptors, with their numbers in the arguments. */
 static void test_plan_of_many(void **state)
 {
@@ -280,11 +368,17 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_kill_and_wait),
 		cmocka_unit_test(test_wait_gives_the_status),
 		cmocka_unit_test(test_dies_with_parent),
+		cmocka_unit_test(test_messages_are_made_harmless),
+		cmocka_unit_test(test_messages_have_a_bound),
 		cmocka_unit_test(test_plan_of_many),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "report") == 0)
 		return report_main(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "speak") == 0)
+		return speak_main();
+	if (argc > 1 && strcmp(argv[1], "flood") == 0)
+		return flood_main();
 	if (argc > 1 && strcmp(argv[1], "sleep") == 0)
 		return pause();
 	if (argc > 1 && strcmp(argv[1], "fail") == 0)

@@ -31,6 +31,9 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 /* Guest console: what is kept for the report of a panic. */
 #define LIMIT_CONSOLE_BYTES 16384
 
+/* What a process of a run may say on standard error, in all. */
+#define LIMIT_MESSAGES_BYTES 65536U
+
 /* vsock */
 #define LIMIT_VSOCK_PORTS        16
 #define LIMIT_VSOCK_BUFFER_BYTES 262144 /* receive credit we grant for each connection */

@@ -49,7 +49,7 @@ void process_plan_add_fd(struct process_plan *plan, const char *option, const ch
 
 /* In the child: everything is CLOEXEC but what the plan names, also what mvagent itself inherited.
  * Reports a failure by its errno through @error_fd. */
-static void process_exec(const struct process_plan *plan, int error_fd)
+static void process_exec(const struct process_plan *plan, int messages_fd, int error_fd)
 {
 	struct pollfd parent = {.fd = error_fd};
 	sigset_t none;
@@ -58,9 +58,10 @@ static void process_exec(const struct process_plan *plan, int error_fd)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
-	setpgid(0, 0);
+	setsid();
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+	    dup2(messages_fd, STDERR_FILENO) < 0)
 		goto fail;
 	if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		goto fail;
@@ -90,7 +91,7 @@ static void process_plan_free(struct process_plan *plan)
 }
 
 /* Forks; the child reports why it could not start through a pipe that closes when it could. */
-static int process_fork(struct process *process, struct process_plan *plan)
+static int process_fork(struct process *process, struct process_plan *plan, int messages_fd)
 {
 	int pair[2], error = 0;
 	bool apart;
@@ -100,7 +101,7 @@ static int process_fork(struct process *process, struct process_plan *plan)
 	process->pid = namespaces_fork(&apart);
 	if (process->pid == 0) {
 		close(pair[0]);
-		process_exec(plan, pair[1]);
+		process_exec(plan, messages_fd, pair[1]);
 	}
 	close(pair[1]);
 	if (!apart)
@@ -117,10 +118,13 @@ static int process_fork(struct process *process, struct process_plan *plan)
 
 int process_start(struct process *process, struct process_plan *plan)
 {
-	int error;
+	int messages_fd = -1, error;
 
-	*process = (struct process){.name = plan->name, .pidfd = -1};
-	error = process_fork(process, plan);
+	*process = PROCESS_NONE;
+	process->name = plan->name;
+	error = messages_open(&process->messages, plan->name, &messages_fd);
+	error = error ? error : process_fork(process, plan, messages_fd);
+	fd_close(&messages_fd);
 	if (error) {
 		log_errno(error, "cannot start %s", plan->arguments[0]);
 	} else {
@@ -131,6 +135,8 @@ int process_start(struct process *process, struct process_plan *plan)
 			waitpid(process->pid, NULL, 0);
 		}
 	}
+	if (error)
+		messages_finish(&process->messages);
 	process_plan_free(plan);
 	return error;
 }
@@ -149,6 +155,7 @@ bool process_wait(struct process *process, int milliseconds, int *status)
 	while (waitpid(process->pid, status, 0) < 0 && errno == EINTR)
 		;
 	fd_close(&process->pidfd);
+	messages_finish(&process->messages);
 	return true;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "vmm/base/limits.h"
+#include "vmm/cli/messages.h"
 
 #define PROCESS_MAX_ARGUMENTS (96 + 2 * (LIMIT_RUN_RULES + LIMIT_ROOT_ADDS + LIMIT_ROOT_HIDES))
 #define PROCESS_MAX_FDS       64
@@ -25,8 +26,11 @@ struct process_plan {
 struct process {
 	const char *name;
 	pid_t pid;
-	int pidfd; /* -1: not running */
+	int pidfd;                /* -1: not running */
+	struct messages messages; /* to be passed on while it runs: messages_pass */
 };
+
+#define PROCESS_NONE ((struct process){.pidfd = -1, .messages = {.fd = -1}})
 
 /* Starts a plan for the executable @path (which is also its argument 0). */
 void process_plan_init(struct process_plan *plan, const char *name, const char *path);
@@ -39,13 +43,14 @@ void process_plan_add(struct process_plan *plan, const char *format, ...)
 /* Adds "OPTION", "PREFIX<fd>" and lets the child have the descriptor. */
 void process_plan_add_fd(struct process_plan *plan, const char *option, const char *prefix, int fd);
 
-/* Starts the process in a group of its own (the terminal's signals are ours to pass on), with
- * /dev/null as standard input and output and our standard error; it dies with us. Frees the plan's
- * arguments. 0 or -errno with the sentence printed. */
+/* Starts the process in a session of its own (no terminal is its, and the terminal's signals are
+ * ours to pass on), with /dev/null as standard input and output and a pipe to us as standard error;
+ * it dies with us. Frees the plan's arguments. 0 or -errno with the sentence printed. */
 int process_start(struct process *process, struct process_plan *plan);
 
 /* Waits at most @milliseconds for the process's end (-1: for ever). Whether it has ended; then
- * *@status is its wait(2) status and the descriptor is closed. */
+ * *@status is its wait(2) status, its last messages were passed on and its descriptors are closed.
+ */
 bool process_wait(struct process *process, int milliseconds, int *status);
 
 /* SIGKILL, and waits. No-op when it is not running. */

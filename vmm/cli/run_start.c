@@ -134,7 +134,7 @@ static int start_blk(const struct run_parts *parts, int ready_fd, struct process
 		run_root_plan(&parts->options->root, &plan);
 	if (parts->inputs->cache_fd >= 0)
 		process_plan_add_fd(&plan, "--cache-fd", "", parts->inputs->cache_fd);
-	if (!parts->options->quiet)
+	if (!parts->options->quiet && isatty(STDERR_FILENO))
 		process_plan_add(&plan, "--progress");
 	if (parts->options->no_io_uring)
 		process_plan_add(&plan, "--no-io-uring");
@@ -185,28 +185,61 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 	return process_start(process, &plan);
 }
 
+/* A line on the terminal that the next one overwrites; 0 takes it away. */
+static void show_progress(uint32_t names)
+{
+	if (names)
+		dprintf(STDERR_FILENO, "\rmvagent: looking through this host's tools: %u names",
+			names);
+	else
+		dprintf(STDERR_FILENO, "\r\033[K");
+}
+
+/* One turn of waiting: 1 when the root can be served, 0 to go on, -errno. */
+static int await_root(int ready_fd, struct process *process, bool *progress_shown)
+{
+	struct pollfd polled[] = {{.fd = ready_fd, .events = POLLIN},
+				  {.fd = process->messages.fd, .events = POLLIN}};
+	int count = poll(polled, 2, READY_POLL_MS);
+	uint32_t names;
+
+	if (count < 0 && errno != EINTR)
+		return log_errno(-errno, "cannot wait for mvagent-blk");
+	if (supervisor_pending_signal())
+		return -EINTR;
+	if (count <= 0)
+		return 0;
+	if (*progress_shown)
+		show_progress(0);
+	*progress_shown = false;
+	messages_pass(&process->messages);
+	if (!polled[0].revents)
+		return 0;
+	if (fd_read_full(ready_fd, &names, sizeof(names)) < 0) {
+		/* Its own words are above. */
+		messages_finish(&process->messages);
+		log_error("mvagent-blk cannot serve the root file system");
+		return -EIO;
+	}
+	if (names) {
+		show_progress(names);
+		*progress_shown = true;
+	}
+	return names == 0;
+}
+
 /* Waits until the root can be served: looking through the host's directories takes a while. The
  * signals that end a run are blocked; one that came ends the wait, with -EINTR. */
-static int wait_until_ready(int ready_fd)
+static int wait_until_ready(int ready_fd, struct process *process)
 {
-	struct pollfd ready = {.fd = ready_fd, .events = POLLIN};
-	char byte;
+	bool progress_shown = false;
+	int result = 0;
 
-	for (;;) {
-		int count = poll(&ready, 1, READY_POLL_MS);
-
-		if (count > 0)
-			break;
-		if (count < 0 && errno != EINTR)
-			return log_errno(-errno, "cannot wait for mvagent-blk");
-		if (supervisor_pending_signal())
-			return -EINTR;
-	}
-	if (fd_read_full(ready_fd, &byte, 1) == 0)
-		return 0;
-	/* Its own words are above. */
-	log_error("mvagent-blk cannot serve the root file system");
-	return -EIO;
+	while (!result)
+		result = await_root(ready_fd, process, &progress_shown);
+	if (progress_shown)
+		show_progress(0);
+	return result < 0 ? result : 0;
 }
 
 static int start_root(const struct run_parts *parts, struct process *process)
@@ -219,7 +252,7 @@ static int start_root(const struct run_parts *parts, struct process *process)
 	error = start_blk(parts, ends[1], process);
 	fd_close(&ends[1]);
 	if (!error)
-		error = wait_until_ready(ends[0]);
+		error = wait_until_ready(ends[0], process);
 	fd_close(&ends[0]);
 	return error;
 }
@@ -230,7 +263,7 @@ int run_start(const struct run_parts *parts, struct supervisor *supervisor)
 
 	/* [0] is the machine: it is the one to be told to stop. The root comes first all the same:
 	 * it may take longer to be ready than a front end would wait. */
-	supervisor->processes[0].pidfd = supervisor->processes[1].pidfd = -1;
+	supervisor->processes[0] = supervisor->processes[1] = PROCESS_NONE;
 	supervisor->process_count = 2;
 	error = start_root(parts, &supervisor->processes[1]);
 	if (error)

@@ -31,7 +31,8 @@ enum poll_slot {
 	SLOT_TIMER,
 	SLOT_STREAMS,
 	SLOT_PROCESSES = SLOT_STREAMS + STREAM_COUNT,
-	SLOT_COUNT = SLOT_PROCESSES + SUPERVISOR_PROCESSES,
+	SLOT_MESSAGES = SLOT_PROCESSES + SUPERVISOR_PROCESSES,
+	SLOT_COUNT = SLOT_MESSAGES + SUPERVISOR_PROCESSES,
 };
 
 static void fill_signal_set(sigset_t *set)
@@ -107,8 +108,9 @@ static void supervisor_fill_poll(const struct supervisor *supervisor, struct pol
 		if (!supervisor->stream_done[i])
 			polled[SLOT_STREAMS + i].fd = supervisor->stream_done_fds[i];
 	}
-	/* Later their ends are expected, and would be news in every round. */
 	for (unsigned int i = 0; i < supervisor->process_count; i++) {
+		polled[SLOT_MESSAGES + i].fd = supervisor->processes[i].messages.fd;
+		/* Later their ends are expected, and would be news in every round. */
 		if (supervisor->report->outcome.kind == OUTCOME_NONE)
 			polled[SLOT_PROCESSES + i].fd = supervisor->processes[i].pidfd;
 	}
@@ -167,6 +169,8 @@ static void supervisor_dispatch(struct supervisor *supervisor, const struct poll
 	if (polled[SLOT_TIMER].revents)
 		supervisor_read_timer(supervisor);
 	for (unsigned int i = 0; i < supervisor->process_count; i++) {
+		if (polled[SLOT_MESSAGES + i].revents)
+			messages_pass(&supervisor->processes[i].messages);
 		if (polled[SLOT_PROCESSES + i].revents &&
 		    supervisor->report->outcome.kind == OUTCOME_NONE)
 			supervisor_lose_process(supervisor, &supervisor->processes[i]);

@@ -3,7 +3,8 @@
  * How a process of a run is confined, as if the guest already owned it. The stages, in the order in
  * which they are entered:
  *
- *   1. its parent: no descriptors but those declared, no environment, process, network, IPC, host
+ *   1. its parent: no descriptors but those declared, a pipe for its messages instead of the user's
+ *      standard error, a session without a terminal, no environment, process, network, IPC, host
  *      name and control group namespaces of its own (namespaces.h, vmm/cli/process.c)
  *   2. no new privileges, no core files, no tracing by others
  *   3. an empty mount namespace, with the declared directories only (mounts.h)

@@ -2,11 +2,9 @@
 #include "vmm/root/host_root.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/clock.h"
@@ -29,7 +27,7 @@ struct host_root {
 	struct host_content *content;
 	uint64_t ready_ns; /* how long it took */
 	uint64_t shown_ns; /* when progress was shown last, or the beginning */
-	bool progress_shown;
+	int progress_fd;   /* -1: nobody wants to know */
 	bool from_cache;
 };
 
@@ -63,7 +61,7 @@ static int make_plan(struct host_plan *plan, const struct blk_options *options)
 	return error;
 }
 
-/* A line on the terminal that the next one overwrites. */
+/* For who waits for the device. */
 static void show_progress(void *context, uint32_t names)
 {
 	struct host_root *root = context;
@@ -72,18 +70,17 @@ static void show_progress(void *context, uint32_t names)
 	if (now - root->shown_ns < PROGRESS_NS)
 		return;
 	root->shown_ns = now;
-	root->progress_shown = true;
-	dprintf(STDERR_FILENO, "\rmvagent: looking through this host's tools: %u names", names);
+	/* If it cannot be told, the device will be ready all the same. */
+	fd_write_full(root->progress_fd, &names, sizeof(names));
 }
 
-static int build_image(struct host_root *root, bool progress)
+static int build_image(struct host_root *root)
 {
 	const struct host_progress shown = {.show = show_progress, .context = root};
 	int64_t second = time(NULL);
-	int error = host_image_build(&root->image, &root->plan, progress ? &shown : NULL);
+	int error =
+		host_image_build(&root->image, &root->plan, root->progress_fd >= 0 ? &shown : NULL);
 
-	if (root->progress_shown)
-		dprintf(STDERR_FILENO, "\r\033[K");
 	if (!error)
 		host_cache_save(root->cache, &root->image, second);
 	return error;
@@ -99,7 +96,7 @@ static int fill(struct host_root *root, const struct blk_options *options, unsig
 		return error;
 	root->from_cache = host_cache_load(root->cache, &root->plan, &root->image) == 0;
 	if (!root->from_cache)
-		error = build_image(root, options->progress && isatty(STDERR_FILENO));
+		error = build_image(root);
 	if (!error)
 		error = host_content_create(&root->content, &root->plan, &root->image, descriptors);
 	return error;
@@ -116,6 +113,7 @@ int host_root_create(struct host_root **root, const struct blk_options *options)
 		return descriptors ? -ENOMEM : -EMFILE;
 	}
 	created->plan.host_fd = -1;
+	created->progress_fd = options->progress ? options->ready_fd : -1;
 	created->shown_ns = clock_monotonic_ns();
 	created->ready_ns = created->shown_ns;
 	error = fill(created, options, descriptors);

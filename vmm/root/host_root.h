@@ -9,7 +9,7 @@
 
 struct host_root;
 
-/* Makes the image of the host's directories, with progress shown if standard error is a terminal.
+/* Makes the image of the host's directories, with progress told to who waits for it.
  * 0 or -errno with the sentence printed. */
 int host_root_create(struct host_root **root, const struct blk_options *options);
 void host_root_destroy(struct host_root *root);

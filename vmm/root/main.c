@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 		result = jail_seal(server.host ? filter_blk_host : filter_blk,
 				   options.allow_degraded);
 	if (!result && options.ready_fd >= 0)
-		result = fd_write_full(options.ready_fd, "", 1);
+		result = fd_write_full(options.ready_fd, &(uint32_t){0}, sizeof(uint32_t));
 	fd_close(&options.ready_fd);
 	if (!result) {
 		result = loop_run(server.loop);

@@ -27,8 +27,9 @@ static const char usage[] =
 	"  --add DIR       one more directory of the host\n"
 	"  --hide PATTERN  what of the host stays outside\n"
 	"  --cache-fd N    a directory of the user's where images of the host are kept\n"
-	"  --progress      show it on a terminal\n"
-	"  --ready-fd N    write a byte there, and close it, when the device can be served\n"
+	"  --ready-fd N    write a zero there (32 bits), and close it, when the device can be "
+	"served\n"
+	"  --progress      write there before how many names were met, now and then\n"
 	"  --no-io-uring   wait with epoll, as where io_uring is forbidden\n"
 	"  --verbose       print counts of requests at the end\n"
 	"  --help, --version\n";

@@ -17,8 +17,9 @@ struct blk_options {
 	unsigned int hide_count;
 	const char *hides[LIMIT_ROOT_HIDES];
 	int cache_fd;  /* a directory for images of the host; -1: none */
-	int ready_fd;  /* where a byte is written when the device can be served; -1: none */
-	bool progress; /* show it, if standard error is a terminal */
+	int ready_fd;  /* where a zero is written when the device can be served; -1: none */
+	bool progress; /* write the number of names that were met there, now and then, before that
+			*/
 	bool no_io_uring;
 	bool allow_degraded; /* go on without walls: vmm/jail/jail.h */
 	bool verbose;
