@@ -124,6 +124,7 @@ static const struct attack attacks[] = {
 	ATTACK(splice, 0),
 	ATTACK(vmsplice, 0),
 	ATTACK(sendfile, 0),
+	ATTACK(truncate, (long)"/tmp/x"),
 };
 
 /* What the roles that serve no files may not do either. */

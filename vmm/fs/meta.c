@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vmm/base/fd.h"
 #include "vmm/fs/layer.h"
 #include "vmm/fs/operation.h"
 
@@ -118,6 +119,7 @@ static int meta_set_size(struct fs_server *server, struct inode *inode, int fd,
 			 const struct fuse_setattr_in *in)
 {
 	struct handle *handle;
+	FD_CLEANUP int opened = -1;
 	int error;
 
 	if (in->size > INT64_MAX)
@@ -133,8 +135,10 @@ static int meta_set_size(struct fs_server *server, struct inode *inode, int fd,
 	}
 	if (inode->identity.type != S_IFREG)
 		return inode->identity.type == S_IFDIR ? -EISDIR : -EINVAL;
-	/* The working directory is /proc/self/fd; truncate(2) opens nothing. */
-	return truncate(path_number(fd).text, (off_t)in->size) ? -errno : 0;
+	opened = path_reopen(server->proc_fd, fd, O_WRONLY);
+	if (opened < 0)
+		return opened;
+	return ftruncate(opened, (off_t)in->size) ? -errno : 0;
 }
 
 static int meta_set_times(int fd, const struct fuse_setattr_in *in)

@@ -27,7 +27,6 @@ const struct filter_rule filter_fs[] = {
 	FILTER_CALL(fchownat),
 	FILTER_CALL(utimensat),
 	FILTER_CALL(ftruncate),
-	FILTER_CALL(truncate),
 	FILTER_CALL(faccessat),
 	FILTER_CALL(faccessat2),
 	FILTER_CALL(fstatfs),
