@@ -61,10 +61,10 @@ $(1): $$(BUILD)/obj/vmm/$(2)/main.o $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $$^ $(4) -o $$@
 endef
-$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli fs root relay review wire jail base,$(CJSON) -l:libseccomp.a))
+$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli fs root relay review wire jail base,$(CJSON) -l:libseccomp.a -l:libnettle.a))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-vmm,machine,machine virtio loop wire jail base,-l:liburing.a -l:libseccomp.a -lfdt -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs review virtio wire loop jail base,-l:liburing.a -l:libseccomp.a -lpthread))
-$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a))
+$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a -l:libnettle.a))
 
 # The guest: one static program in an initramfs.
 GUEST_SOURCES := $(wildcard guest/*.c) $(wildcard vmm/wire/session*.c) vmm/wire/notify.c vmm/base/fd.c
@@ -101,7 +101,7 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 # Unit tests: one program a file, linked to everything below it.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
-UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -lfdt $(CJSON) -lpthread
+UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -lfdt -lnettle $(CJSON) -lpthread
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine fs root relay review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

@@ -13,6 +13,7 @@
 
 #include "tests/unit/erofs_image.h"
 #include "vmm/base/bytes.h"
+#include "vmm/root/erofs_xattr.h"
 
 static char directory[] = "/tmp/mvagent-erofs-XXXXXX";
 static char image[64], out[64];
@@ -364,6 +365,45 @@ static void owners_modes_and_times(void **state)
 	tree_free(&tree);
 }
 
+/* fsck.erofs goes through attributes, and our own eyes through their bytes. */
+static void extended_attributes_lie_behind_the_inode(void **state)
+{
+	static const char big[3800] = {'b'};
+	struct tree tree = {0};
+	struct erofs_xattrs xattrs = {0};
+	uint32_t nodes[3];
+
+	(void)state;
+	assert_true(erofs_xattr_is_kept("user.colour"));
+	assert_true(erofs_xattr_is_kept("security.capability"));
+	assert_false(erofs_xattr_is_kept("user."));
+	assert_false(erofs_xattr_is_kept("security.selinux"));
+	assert_false(erofs_xattr_is_kept("trusted.overlay.redirect"));
+	assert_false(erofs_xattr_is_kept("system.posix_acl_access"));
+	assert_int_equal(erofs_xattr_add(&xattrs, "user.colour", "blue", 4), 0);
+	assert_int_equal(erofs_xattr_add(&xattrs, "security.capability", "\1\0\0\2\0", 5), 0);
+	assert_memory_equal(xattrs.bytes, "\x06\x01\x04\0colourblue\0\0\x0a\x06\x05\0capability",
+			    30);
+	assert_int_equal(xattrs.length, 36);
+	add_node(&tree, 0, TREE_DIRECTORY, "");
+	nodes[0] = add_node(&tree, 0, TREE_FILE, "a");
+	nodes[1] = add_text(&tree, 0, TREE_SYMLINK, "b", "target", 6);
+	nodes[2] = add_node(&tree, 0, TREE_DIRECTORY, "c");
+	for (int i = 0; i < 3; i++) {
+		tree.nodes[nodes[i]].xattrs =
+			(uint32_t)tree_add_text(&tree, xattrs.bytes, xattrs.length);
+		tree.nodes[nodes[i]].xattr_bytes = xattrs.length;
+	}
+	write_image(&tree, image, UINT64_MAX);
+	extract();
+	assert_int_equal(
+		shell(NULL, "test \"$(readlink %s/b)\" = target && test -d %s/c", out, out), 0);
+	assert_int_equal(shell(NULL, "grep -a -q colourblue %s", image), 0);
+	assert_int_equal(erofs_xattr_add(&xattrs, "user.big", big, sizeof(big)), 0);
+	assert_int_equal(erofs_xattr_add(&xattrs, "user.big2", big, sizeof(big)), -E2BIG);
+	tree_free(&tree);
+}
+
 /* A superblock whose checksum is wrong is refused: so ours was right. */
 static void the_checksum_is_checked(void **state)
 {
@@ -423,6 +463,7 @@ int main(void)
 		cmocka_unit_test(sizes_have_64_bits),
 		cmocka_unit_test(the_same_tree_gives_the_same_bytes),
 		cmocka_unit_test(owners_modes_and_times),
+		cmocka_unit_test(extended_attributes_lie_behind_the_inode),
 		cmocka_unit_test(the_checksum_is_checked),
 		cmocka_unit_test(paths_lead_from_any_ancestor),
 	};

@@ -127,4 +127,23 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 #define LIMIT_ROOT_TOLD       100 /* lines about files that changed */
 #define LIMIT_ROOT_SHOWN      200 /* names of one kind that `root show --verbose` lists */
 
+/* Images that are kept: bytes of the file system, and what the archive that one is imported from
+ * may have of anything. Archives are not trusted: each of these is a sentence when it is reached.
+ */
+#define LIMIT_IMAGE_BYTES            (1ULL << 40)  /* contents and metadata; --max-size is below */
+#define LIMIT_IMAGE_DEFAULT_BYTES    (32ULL << 30) /* of contents, unless --max-size says more */
+#define LIMIT_IMAGE_ENTRIES          2000000U      /* names in all layers */
+#define LIMIT_IMAGE_POOL_BYTES       (512U << 20)  /* of all names, targets and attributes */
+#define LIMIT_IMAGE_DEPTH            2048U /* directories between the root and a name: PATH_MAX */
+#define LIMIT_IMAGE_LINKS_FOLLOWED   40U   /* in the way to one name: MAXSYMLINKS of Linux */
+#define LIMIT_IMAGE_LAYERS           512U
+#define LIMIT_IMAGE_MEMBERS          65536U     /* files of an archive of layers */
+#define LIMIT_IMAGE_JSON_BYTES       (4U << 20) /* one description in such an archive */
+#define LIMIT_IMAGE_INDEXES          4U         /* indexes in indexes */
+#define LIMIT_IMAGE_STRINGS          4096U      /* variables, and arguments, of its configuration */
+#define LIMIT_IMAGE_STRING_BYTES     131072U    /* one of those: MAX_ARG_STRLEN */
+#define LIMIT_IMAGE_DESCRIPTOR_BYTES (8U << 20)
+#define LIMIT_IMAGE_NAME_BYTES       128U
+#define LIMIT_IMAGE_NAMES            10000U /* in the store */
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * EROFS on disk, as far as we write it (Documentation/filesystems/erofs.rst; Linux 5.4 and later
- * read it): no compression, no extended attributes, blocks of 4 KiB. Everything is little endian.
+ * read it): no compression, blocks of 4 KiB. Everything is little endian.
  *
  * An inode's number (nid) is its place: 32 bytes times nid behind the start of the metadata, which
  * for us is the start of the image. A file's contents are one run of blocks (FLAT_PLAIN), or whole
@@ -67,6 +67,27 @@ struct erofs_inode {
 	uint8_t reserved2[16];
 };
 static_assert(sizeof(struct erofs_inode) == 64, "as on disk");
+
+/* Extended attributes lie between the inode and its tail: this, and the attributes, each an entry
+ * with its name and value behind it, padded to four bytes. */
+struct erofs_xattr_header {
+	uint32_t reserved;
+	uint8_t shared_count; /* of attributes that are elsewhere: we have none */
+	uint8_t reserved2[7];
+};
+static_assert(sizeof(struct erofs_xattr_header) == 12, "as on disk");
+
+struct erofs_xattr_entry {
+	uint8_t name_length; /* without the prefix that name_index stands for */
+	uint8_t name_index;  /* enum erofs_xattr_prefix */
+	uint16_t value_bytes;
+};
+static_assert(sizeof(struct erofs_xattr_entry) == 4, "as on disk");
+
+enum erofs_xattr_prefix { EROFS_XATTR_USER = 1, EROFS_XATTR_SECURITY = 6 };
+
+/* Of one inode, so that it stays in one block with them: the header, the entries. */
+#define EROFS_XATTR_BYTES_MAX (4096U - 64U - 12U)
 
 #define EROFS_FORMAT_EXTENDED 0x1U
 #define EROFS_LAYOUT_PLAIN    (0U << 1)

@@ -12,12 +12,18 @@ uint64_t erofs_blocks_of(uint64_t size)
 	return size / EROFS_BLOCK_BYTES + (size % EROFS_BLOCK_BYTES != 0);
 }
 
+size_t erofs_xattr_area(const struct tree_node *node)
+{
+	return node->xattr_bytes ? sizeof(struct erofs_xattr_header) + node->xattr_bytes : 0;
+}
+
 size_t erofs_inline_bytes(const struct tree_node *node)
 {
 	size_t tail = node->size % EROFS_BLOCK_BYTES;
+	size_t before = sizeof(struct erofs_inode) + erofs_xattr_area(node);
 
 	/* Inode and tail must lie in one block. */
-	if (node->kind == TREE_FILE || tail + sizeof(struct erofs_inode) > EROFS_BLOCK_BYTES)
+	if (node->kind == TREE_FILE || tail + before > EROFS_BLOCK_BYTES)
 		return 0;
 	return tail;
 }
@@ -112,7 +118,8 @@ static int measure(struct tree *tree)
 /* Gives an inode its place: aligned to its own size, so that none crosses a block. */
 static void place_inode(struct tree_node *node, uint64_t *place)
 {
-	uint64_t bytes = sizeof(struct erofs_inode) + erofs_inline_bytes(node);
+	uint64_t bytes =
+		sizeof(struct erofs_inode) + erofs_xattr_area(node) + erofs_inline_bytes(node);
 
 	*place = bytes_align_up(*place, sizeof(struct erofs_inode));
 	if (*place % EROFS_BLOCK_BYTES + bytes > EROFS_BLOCK_BYTES)

@@ -48,6 +48,23 @@ static void write_superblock(const struct tree *tree, const struct erofs_layout 
 	memcpy(place, &superblock, sizeof(superblock));
 }
 
+/* i_xattr_icount: the header counts as one, and each four bytes behind it. */
+static uint16_t xattr_count(const struct tree_node *node)
+{
+	return node->xattr_bytes ? (uint16_t)(node->xattr_bytes / 4 + 1) : 0;
+}
+
+static void write_xattrs(const struct tree *tree, const struct tree_node *node, uint8_t *metadata)
+{
+	uint8_t *place =
+		metadata + (uint64_t)node->nid * EROFS_NID_BYTES + sizeof(struct erofs_inode);
+
+	/* The header is all zeros. */
+	if (node->xattr_bytes)
+		memcpy(place + sizeof(struct erofs_xattr_header), tree->pool + node->xattrs,
+		       node->xattr_bytes);
+}
+
 static void write_inode(const struct tree_node *node, uint32_t number, uint8_t *metadata)
 {
 	static const uint16_t types[] = {
@@ -59,6 +76,7 @@ static void write_inode(const struct tree_node *node, uint32_t number, uint8_t *
 	unsigned int layout = erofs_inline_bytes(node) ? EROFS_LAYOUT_INLINE : EROFS_LAYOUT_PLAIN;
 	const struct erofs_inode inode = {
 		.format = htole16((uint16_t)(EROFS_FORMAT_EXTENDED | layout)),
+		.xattr_count = htole16(xattr_count(node)),
 		.mode = htole16(types[node->kind] | node->mode),
 		.size = htole64(node->size),
 		.first_block = htole32(node->first_block),
@@ -81,7 +99,8 @@ static void write_contents(const struct tree_node *node, const uint8_t *contents
 
 	if (head)
 		memcpy(metadata + (uint64_t)node->first_block * EROFS_BLOCK_BYTES, contents, head);
-	memcpy(metadata + (uint64_t)node->nid * EROFS_NID_BYTES + sizeof(struct erofs_inode),
+	memcpy(metadata + (uint64_t)node->nid * EROFS_NID_BYTES + sizeof(struct erofs_inode) +
+		       erofs_xattr_area(node),
 	       contents + head, tail);
 }
 
@@ -126,6 +145,7 @@ int erofs_write(const struct tree *tree, const struct erofs_layout *layout, uint
 		if (node->same_as != i)
 			continue;
 		write_inode(node, ++number, metadata);
+		write_xattrs(tree, node, metadata);
 		if (node->kind == TREE_DIRECTORY)
 			error = write_directory(tree, i, &scratch, metadata);
 		else if (node->kind != TREE_FILE && node->size)

@@ -15,6 +15,7 @@
 #include "vmm/root/host_root.h"
 #include "vmm/root/image.h"
 #include "vmm/root/options.h"
+#include "vmm/root/verified_image.h"
 #include "vmm/virtio/vhost_backend.h"
 
 /* The back end's operations (its socket, and a kick for each queue) and the reads in flight. */
@@ -23,11 +24,23 @@
 /* The device and the back end that it is plugged into. */
 struct server {
 	struct loop *loop;
-	struct image image;     /* one of the two */
-	struct host_root *host; /* NULL: the image */
+	/* What is served: one of the three. */
+	struct image image;
+	struct verified_image *verified;
+	struct host_root *host;
+	bool is_spoiled; /* the second is not what it should be */
 	struct blk *blk;
 	struct vhost_backend *backend;
 };
+
+/* Nothing that is not the image may reach the guest: the run is over. */
+static void end_spoiled(void *context)
+{
+	struct server *server = context;
+
+	server->is_spoiled = true;
+	loop_stop(server->loop, -EBADMSG);
+}
 
 static int process_queue(void *device, unsigned int index, struct virtqueue *queue)
 {
@@ -64,6 +77,12 @@ static int open_content(struct server *server, const struct blk_options *options
 		error = host_root_create(&server->host, options);
 		if (!error)
 			*content = host_root_content(server->host);
+	} else if (options->is_verified) {
+		error = verified_image_create(&server->verified, options->image_fd,
+					      options->image_bytes, options->verity_root,
+					      end_spoiled, server);
+		if (!error)
+			*content = verified_image_content(server->verified);
 	} else {
 		error = image_measure(options->image_fd, &sectors);
 		*content = image_content(&server->image, options->image_fd, sectors);
@@ -113,6 +132,7 @@ static void server_destroy(struct server *server)
 	vhost_backend_destroy(server->backend);
 	blk_destroy(server->blk);
 	loop_destroy(server->loop);
+	verified_image_destroy(server->verified);
 	host_root_destroy(server->host);
 }
 
@@ -161,7 +181,7 @@ int main(int argc, char **argv)
 	fd_close(&options.ready_fd);
 	if (!result) {
 		result = loop_run(server.loop);
-		if (result)
+		if (result && !server.is_spoiled)
 			log_errno(result, "the vhost-user session failed");
 		report(&server);
 	}

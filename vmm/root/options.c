@@ -21,6 +21,8 @@ static const char usage[] =
 	"  --socket PATH   listen at PATH for one front end (QEMU: -chardev socket,path=PATH)\n"
 	"  --image-fd N    the image, inherited open for reading\n"
 	"  --image PATH    the image: a file or a block device\n"
+	"  --image-bytes N the image is that long, and a tree of hashes (dm-verity) follows it\n"
+	"  --verity-root H root of that tree, 64 hexadecimal digits: nothing else is served\n"
 	"  --allow-degraded   serve even where the host allows neither namespaces nor Landlock\n"
 	"  --host          /usr and what else belongs to it, as an EROFS image\n"
 	"  --host-root DIR the same of another system, whose root directory is DIR\n"
@@ -39,6 +41,8 @@ enum {
 	OPTION_SOCKET,
 	OPTION_IMAGE_FD,
 	OPTION_IMAGE,
+	OPTION_IMAGE_BYTES,
+	OPTION_VERITY_ROOT,
 	OPTION_ALLOW_DEGRADED,
 	OPTION_HOST,
 	OPTION_HOST_ROOT,
@@ -56,6 +60,8 @@ static const struct option long_options[] = {
 	{"socket", required_argument, NULL, OPTION_SOCKET},
 	{"image-fd", required_argument, NULL, OPTION_IMAGE_FD},
 	{"image", required_argument, NULL, OPTION_IMAGE},
+	{"image-bytes", required_argument, NULL, OPTION_IMAGE_BYTES},
+	{"verity-root", required_argument, NULL, OPTION_VERITY_ROOT},
 	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
 	{"host", no_argument, NULL, OPTION_HOST},
 	{"host-root", required_argument, NULL, OPTION_HOST_ROOT},
@@ -94,6 +100,15 @@ static int open_image(const char *path, int *fd)
 	return 0;
 }
 
+static int set_verity_root(struct blk_options *options, const char *value)
+{
+	options->is_verified = sha256_from_hex(value, options->verity_root);
+	if (options->is_verified)
+		return 0;
+	log_error("--verity-root %s: give 64 hexadecimal digits", value);
+	return -EINVAL;
+}
+
 static int apply(void *context, int option, char *value)
 {
 	struct blk_options *options = context;
@@ -108,6 +123,11 @@ static int apply(void *context, int option, char *value)
 		return option_parse_fd("--image-fd", value, &options->image_fd);
 	case OPTION_IMAGE:
 		return open_image(value, &options->image_fd);
+	case OPTION_IMAGE_BYTES:
+		return option_parse_number("--image-bytes", value, 1, LIMIT_IMAGE_BYTES,
+					   &options->image_bytes);
+	case OPTION_VERITY_ROOT:
+		return set_verity_root(options, value);
 	case OPTION_ALLOW_DEGRADED:
 		options->allow_degraded = true;
 		return 0;
@@ -155,6 +175,12 @@ static int check(const struct blk_options *options)
 	}
 	if ((options->image_fd < 0) == !options->host) {
 		log_error("give one of --image PATH, --image-fd N and --host (see --help)");
+		return -EINVAL;
+	}
+	if (options->is_verified != (options->image_bytes != 0) ||
+	    (options->is_verified && options->image_fd < 0) || options->image_bytes % 4096) {
+		log_error("--verity-root and --image-bytes, of whole blocks of 4096 bytes, go "
+			  "together with an image (see --help)");
 		return -EINVAL;
 	}
 	if (!options->host && (options->add_count || options->hide_count)) {

@@ -6,11 +6,15 @@
 #include <stdbool.h>
 
 #include "vmm/base/limits.h"
+#include "vmm/base/sha256.h"
 
 struct blk_options {
 	int socket_fd; /* -1: listen at socket_path */
 	const char *socket_path;
 	int image_fd;     /* -1: the host's directories */
+	bool is_verified; /* by verity_root, image_bytes being those that the guest sees */
+	uint8_t verity_root[SHA256_BYTES];
+	uint64_t image_bytes;
 	const char *host; /* the root directory that those are in; NULL: an image is served */
 	unsigned int add_count;
 	const char *adds[LIMIT_ROOT_ADDS];

@@ -37,13 +37,15 @@ struct tree_node {
 	uint32_t link_count;
 	uint32_t nid;         /* once laid out, as the next one */
 	uint32_t first_block; /* of what is not behind the inode; EROFS_BLOCK_NONE: nothing */
-	uint16_t mode;        /* permissions and the sticky bit */
+	uint32_t xattrs; /* place in the pool: erofs_xattr_add (erofs_xattr.h) put them there */
+	uint16_t xattr_bytes; /* 0: none */
+	uint16_t mode;        /* permissions, set-id and sticky bits */
 	uint16_t source;      /* which directory of host_plan.h it is from; TREE_NO_SOURCE */
 	uint16_t plan;        /* what else was declared for this place; 0: nothing */
 	uint8_t kind;
 	uint8_t name_length;
 	uint8_t whole; /* no list says what of this directory enters: all does */
-	uint8_t reserved[7];
+	uint8_t reserved[1];
 };
 
 struct tree {
