@@ -24,7 +24,7 @@ CFLAGS_ALL = -std=gnu11 $(WARNINGS) -fPIE -fstack-protector-strong $(if $(SANITI
 LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
 # One archive for each directory, lowest first: a directory may include only from those before it.
-DIRECTORIES := base jail loop wire virtio review relay root fs machine cli
+DIRECTORIES := base jail loop wire virtio review relay root fs image machine cli
 define archive
 $(1)_SOURCES := $$(filter-out vmm/$(1)/main.c,$$(wildcard vmm/$(1)/*.c))
 $(1)_OBJECTS := $$(patsubst %.c,$$(BUILD)/obj/%.o,$$($(1)_SOURCES))
@@ -39,14 +39,21 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
 
 EXECUTABLES := $(BUILD)/bin/mvagent $(BUILD)/libexec/mvagent/mvagent-vmm \
-	$(BUILD)/libexec/mvagent/mvagent-fs $(BUILD)/libexec/mvagent/mvagent-blk
+	$(BUILD)/libexec/mvagent/mvagent-fs $(BUILD)/libexec/mvagent/mvagent-blk \
+	$(BUILD)/libexec/mvagent/mvagent-image
 GUEST := $(BUILD)/share/mvagent/initramfs.cpio
 KERNEL := $(BUILD)/share/mvagent/vmlinux
 HOSTILE_GUEST := $(BUILD)/share/mvagent/selftest.elf
 
+# Not compiled: it makes the base image.
+BASE := $(BUILD)/libexec/mvagent/mvagent-base
+$(BASE): tools/image/base
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
 .PHONY: all executables kernel check demo install uninstall san fuzz tidy clean
 all: executables $(GUEST) $(HOSTILE_GUEST) kernel
-executables: $(EXECUTABLES)
+executables: $(EXECUTABLES) $(BASE)
 
 $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)
@@ -61,10 +68,11 @@ $(1): $$(BUILD)/obj/vmm/$(2)/main.o $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $$^ $(4) -o $$@
 endef
-$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli fs root relay review wire jail base,$(CJSON) -l:libseccomp.a -l:libnettle.a))
+$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli image fs root relay review wire jail base,$(CJSON) -l:libseccomp.a -l:libnettle.a))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-vmm,machine,machine virtio loop wire jail base,-l:liburing.a -l:libseccomp.a -lfdt -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs review virtio wire loop jail base,-l:liburing.a -l:libseccomp.a -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a -l:libnettle.a))
+$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-image,image,image root jail base,-larchive $(CJSON) -l:libseccomp.a -l:libnettle.a))
 
 # The guest: one static program in an initramfs.
 GUEST_SOURCES := $(wildcard guest/*.c) $(wildcard vmm/wire/session*.c) vmm/wire/notify.c vmm/base/fd.c
@@ -101,8 +109,8 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 # Unit tests: one program a file, linked to everything below it.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
-UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -lfdt -lnettle $(CJSON) -lpthread
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine fs root relay review virtio wire loop jail base)
+UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -lfdt -larchive -lnettle $(CJSON) -lpthread
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine image fs root relay review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@
@@ -114,7 +122,7 @@ unit: $(UNIT_TESTS) $(EXECUTABLES)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_REPLAYS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SOURCES))
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o \
-		$(call archives,guest cli machine fs root relay review virtio wire loop jail base)
+		$(call archives,guest cli machine image fs root relay review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@
@@ -230,7 +238,7 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/mvagent \
 		$(DESTDIR)$(PREFIX)/share/mvagent $(DESTDIR)$(PREFIX)/share/man/man1
 	$(INSTALL) -m 0755 $(BUILD)/bin/mvagent $(DESTDIR)$(PREFIX)/bin/mvagent
-	$(INSTALL) -m 0755 $(filter $(BUILD)/libexec/%,$(EXECUTABLES)) $(DESTDIR)$(PREFIX)/libexec/mvagent/
+	$(INSTALL) -m 0755 $(filter $(BUILD)/libexec/%,$(EXECUTABLES)) $(BASE) $(DESTDIR)$(PREFIX)/libexec/mvagent/
 	$(INSTALL) -m 0644 $(KERNEL) $(GUEST) $(HOSTILE_GUEST) $(DESTDIR)$(PREFIX)/share/mvagent/
 	$(INSTALL) -m 0644 docs/mvagent.1 $(DESTDIR)$(PREFIX)/share/man/man1/mvagent.1
 

@@ -33,7 +33,7 @@ static void create(struct guest_identity *identity, struct run_options *options,
 	options->variables = (char **)(uintptr_t)variables;
 	while (variables && variables[options->variable_count])
 		options->variable_count++;
-	assert_int_equal(guest_identity_create(identity, options, terminal), 0);
+	assert_int_equal(guest_identity_create(identity, options, NULL, terminal), 0);
 	assert_null(identity->variables[identity->variable_count]);
 }
 
@@ -178,7 +178,7 @@ static int look_as(uid_t uid, gid_t gid, const char *name)
 	snprintf(home, sizeof(home), "/home/%s", name);
 	if (setgid(gid) < 0 || setuid(uid) < 0)
 		return 2;
-	if (guest_identity_create(&identity, &options, 0) < 0)
+	if (guest_identity_create(&identity, &options, NULL, 0) < 0)
 		return 3;
 	return identity.uid == uid && identity.gid == gid && strcmp(identity.user, name) == 0 &&
 			       strcmp(identity.home, home) == 0

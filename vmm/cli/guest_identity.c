@@ -44,6 +44,15 @@ static void identity_set_user(struct guest_identity *identity, int as_root)
 	}
 }
 
+/* The image's user, unless the caller has said who it is to be. */
+static void identity_set_image_user(struct guest_identity *identity, const struct image_user *user)
+{
+	identity->uid = user->uid;
+	identity->gid = user->gid;
+	snprintf(identity->user, sizeof(identity->user), "%s", user->name);
+	snprintf(identity->home, sizeof(identity->home), "%s", user->home);
+}
+
 /* Sets or replaces a variable; takes over @text, NAME=VALUE. The array has room. */
 static void identity_put(struct guest_identity *identity, char *text)
 {
@@ -85,13 +94,27 @@ static const char *terminal_type(void)
 	return type;
 }
 
-static int identity_set_variables(struct guest_identity *identity,
-				  const struct run_options *options, int terminal)
+/* Sets or replaces a variable by a copy of NAME=VALUE. */
+static int identity_copy(struct guest_identity *identity, const char *text)
 {
+	char *copy = strdup(text);
+
+	if (!copy)
+		return -ENOMEM;
+	identity_put(identity, copy);
+	return 0;
+}
+
+static int identity_set_variables(struct guest_identity *identity,
+				  const struct run_options *options,
+				  const struct image_settings *settings, int terminal)
+{
+	char *const *images = settings ? settings->variables : NULL;
 	int error;
 
-	/* The six or seven below, the user's, and a NULL. */
-	identity->variables = calloc(options->variable_count + 8, sizeof(char *));
+	/* The six or seven below, the image's, the user's, and a NULL. */
+	identity->variables =
+		calloc(options->variable_count + image_strings_count(images) + 8, sizeof(char *));
 	if (!identity->variables)
 		return -ENOMEM;
 	error = identity_format(identity, "PATH",
@@ -103,32 +126,28 @@ static int identity_set_variables(struct guest_identity *identity,
 	error = error ? error : identity_format(identity, "LANG", "C.UTF-8");
 	if (!error && terminal)
 		error = identity_format(identity, "TERM", terminal_type());
+	for (; !error && images && *images; images++)
+		error = identity_copy(identity, *images);
 	for (unsigned int i = 0; !error && i < options->variable_count; i++) {
 		const char *given = options->variables[i];
-		char *copy;
 
-		if (!strchr(given, '=')) {
-			error = identity_format(identity, given, getenv(given));
-			continue;
-		}
-		copy = strdup(given);
-		if (copy)
-			identity_put(identity, copy);
-		else
-			error = -ENOMEM;
+		error = strchr(given, '=') ? identity_copy(identity, given)
+					   : identity_format(identity, given, getenv(given));
 	}
 	return error;
 }
 
 int guest_identity_create(struct guest_identity *identity, const struct run_options *options,
-			  int terminal)
+			  const struct image_settings *settings, int terminal)
 {
 	int error;
 
 	*identity = (struct guest_identity){0};
 	identity_set_user(identity, options->as_root);
+	if (settings && settings->has_user && !options->user_is_given)
+		identity_set_image_user(identity, &settings->user);
 	snprintf(identity->host_name, sizeof(identity->host_name), "mvagent");
-	error = identity_set_variables(identity, options, terminal);
+	error = identity_set_variables(identity, options, settings, terminal);
 	if (error) {
 		guest_identity_destroy(identity);
 		return log_errno(error, "cannot build the command's environment");

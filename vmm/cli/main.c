@@ -11,6 +11,7 @@
 #include "vmm/base/log.h"
 #include "vmm/base/version.h"
 #include "vmm/cli/doctor.h"
+#include "vmm/cli/image_commands.h"
 #include "vmm/cli/outcome.h"
 #include "vmm/cli/review_commands.h"
 #include "vmm/cli/root_show.h"
@@ -21,6 +22,8 @@ static const char usage[] =
 	"  run [--share DIR] -- COMMAND...  run a command in a virtual machine of its own\n"
 	"  diff, apply, discard, runs       see, take or throw away what a run changed in review\n"
 	"  root show                        see what of this host is in the machine's root\n"
+	"  image import, build, list...     keep root file systems of your own, by name and "
+	"digest\n"
 	"  doctor                           check whether this machine can\n"
 	"  version                          print the version\n"
 	"'mvagent help COMMAND' says more; 'man mvagent' says it all.\n";
@@ -58,9 +61,10 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"run", run_command},         {"diff", diff_command},       {"apply", apply_command},
-	{"discard", discard_command}, {"runs", runs_command},       {"root", root_command},
-	{"doctor", doctor_command},   {"version", version_command}, {"--version", version_command},
+	{"run", run_command},           {"diff", diff_command},     {"apply", apply_command},
+	{"discard", discard_command},   {"runs", runs_command},     {"root", root_command},
+	{"image", image_command},       {"doctor", doctor_command}, {"version", version_command},
+	{"--version", version_command},
 };
 
 static bool is_help(const char *word)

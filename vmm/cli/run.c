@@ -27,6 +27,7 @@ struct run {
 
 static int run_encode_start(const struct run *run, struct supervisor *supervisor)
 {
+	const struct image_settings *settings = run_image_settings(&run->inputs.image);
 	struct session_share shares[LIMIT_SHARES];
 	struct session_start start = {
 		.flags = supervisor->terminal ? SESSION_FLAG_TERMINAL : 0,
@@ -45,7 +46,11 @@ static int run_encode_start(const struct run *run, struct supervisor *supervisor
 	int error;
 
 	if (!start.directory)
-		start.directory = run->shares.first ? run->shares.first : run->identity.home;
+		start.directory = run->shares.first;
+	if (!start.directory && settings)
+		start.directory = settings->directory;
+	if (!start.directory)
+		start.directory = run->identity.home;
 	terminal_size(&start.rows, &start.columns);
 	while (run->options.command[start.argument_count])
 		start.argument_count++;
@@ -80,6 +85,22 @@ static int run_start_processes(const struct run *run, struct supervisor *supervi
 	return run_start(&parts, supervisor);
 }
 
+/* What is run: what was given, or what the image says. */
+static int run_choose_command(struct run *run)
+{
+	const struct run_image *image = &run->inputs.image;
+
+	if (run->options.command)
+		return 0;
+	run->options.command = image->is_stored ? image->command : NULL;
+	if (run->options.command && run->options.command[0])
+		return 0;
+	log_error("no command was given, and the image %s names none; for instance: mvagent run "
+		  "--root %s -- ls",
+		  run->options.root.image, run->options.root.image);
+	return -EINVAL;
+}
+
 /* Everything before the machine runs. 0 or -errno with the sentence printed. */
 static int run_prepare(struct run *run, struct supervisor *supervisor)
 {
@@ -89,8 +110,11 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	error = error ? error : run_shares_open(&run->shares, &run->options);
 	error = error ? error : run_root_try(&run->options.root);
 	error = error ? error : run_inputs_open(&run->inputs, &run->options, &run->installation);
+	error = error ? error : run_choose_command(run);
 	error = error ? error
-		      : guest_identity_create(&run->identity, &run->options, supervisor->terminal);
+		      : guest_identity_create(&run->identity, &run->options,
+					      run_image_settings(&run->inputs.image),
+					      supervisor->terminal);
 	error = error ? error : run_encode_start(run, supervisor);
 	error = error ? error : run_review_begin(&run->review, &run->options, &run->shares);
 	error = error ? error : run_sockets_create(&run->sockets, run->shares.count);
@@ -140,6 +164,7 @@ static struct run *run_create(void)
 static void run_destroy(struct run *run)
 {
 	run_inputs_close(&run->inputs);
+	run_image_free(&run->inputs.image);
 	run_sockets_close_children_ends(&run->sockets);
 	fd_close(&run->sockets.monitor[0]);
 	fd_close(&run->sockets.control[0]);

@@ -56,12 +56,12 @@ static int inputs_check_file(int fd, const char *given, const char *option,
 	return -EINVAL;
 }
 
-static int inputs_open_image(const char *path, int *fd)
+static int inputs_open_image(struct run_inputs *inputs, const char *root)
 {
-	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (*fd < 0)
-		return log_errno(-errno, "--root %s", path);
-	return inputs_check_file(*fd, path, "--root", &image_kind);
+	inputs->image_fd = run_image_open(&inputs->image, root);
+	if (inputs->image_fd < 0)
+		return inputs->image_fd;
+	return inputs_check_file(inputs->image_fd, root, "--root", &image_kind);
 }
 
 int run_inputs_open(struct run_inputs *inputs, const struct run_options *options,
@@ -78,7 +78,7 @@ int run_inputs_open(struct run_inputs *inputs, const struct run_options *options
 	if (!error)
 		error = inputs_open_file(NULL, NULL, where, "initramfs.cpio", &inputs->initrd_fd);
 	if (!error && options->root.image)
-		error = inputs_open_image(options->root.image, &inputs->image_fd);
+		error = inputs_open_image(inputs, options->root.image);
 	if (error)
 		return error;
 	if (!options->root.image)

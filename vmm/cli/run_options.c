@@ -13,6 +13,7 @@
 
 static const char usage[] =
 	"usage: mvagent run [OPTIONS] [--] COMMAND [ARGUMENT...]\n"
+	"       mvagent run [OPTIONS] --root IMAGE        (the command that the image names)\n"
 	"Runs a command in a virtual machine of its own, which sees the shares and nothing else\n"
 	"of this host's files, has no way to a network, and is gone when the command ends.\n"
 	"\n"
@@ -30,15 +31,16 @@ static const char usage[] =
 	"  --cache MODE          shared: you may change the shares meanwhile (default);\n"
 	"                        exclusive: you do not, which is faster; none: nothing is cached\n"
 	"  --at PATH             where the share named before this option appears in the guest\n"
-	"  --root host|IMAGE     root file system: this host's own tools, read-only (default), or "
-	"an\n"
-	"                        EROFS image\n"
+	"  --root host|IMAGE     root file system: this host's own tools, read-only (default); an\n"
+	"                        image of yours ('mvagent image'), as NAME or NAME@sha256:DIGEST;\n"
+	"                        or a file that is an EROFS image\n"
 	"  --root-add DIR        one more directory of this host in the root, such as ~/.nvm\n"
 	"  --root-hide PATTERN   what of this host's tools the command must not see\n"
 	"  --scratch SIZE        room for what the command changes in the root, and in /tmp\n"
 	"                        (default: half of the memory)\n"
 	"  --workdir PATH        working directory in the guest\n"
-	"  --user agent|root     who runs the command (default: agent, with your name and ids)\n"
+	"  --user agent|root     who runs the command (default: whom the image names, or\n"
+	"                        agent, with your name and ids)\n"
 	"  --env NAME[=VALUE]    give the command a variable, by default none of yours\n"
 	"  --cpus N              virtual processors, 1 to 16 (default: 2, or what the host has)\n"
 	"  --memory SIZE         guest memory in MiB, or with suffix M or G (default: 2G)\n"
@@ -309,6 +311,7 @@ static int set_timeout(struct run_options *options, const char *value)
 static int set_user(struct run_options *options, const char *value)
 {
 	options->as_root = strcmp(value, "root") == 0;
+	options->user_is_given = true;
 	if (options->as_root || strcmp(value, "agent") == 0)
 		return 0;
 	log_error("--user %s: the command can run as 'agent' (you, without privileges) or as "
@@ -454,6 +457,8 @@ enum run_options_result run_options_parse(struct run_options *options, int argc,
 		return result < 0 ? RUN_OPTIONS_ERROR : RUN_OPTIONS_DONE;
 	if (run_root_check(&options->root))
 		return RUN_OPTIONS_ERROR;
+	if (result == argc && options->root.image)
+		return RUN_OPTIONS_RUN; /* the image may say what is run */
 	if (result == argc) {
 		log_error("no command was given; for instance: mvagent run --share . -- ls");
 		return RUN_OPTIONS_ERROR;

@@ -38,6 +38,7 @@ struct run_options {
 	uint64_t memory_mib;
 	unsigned int timeout_seconds; /* 0: none */
 	bool as_root;                 /* --user root */
+	bool user_is_given;           /* --user: whoever the image says counts for nothing */
 	bool debug_console;
 	bool terminal_passthrough;
 	bool quiet;
@@ -48,7 +49,7 @@ struct run_options {
 	bool no_notes; /* of the host's changes to the guest */
 	unsigned int variable_count;
 	char **variables; /* --env, as given, in order; allocated */
-	char **command;   /* NULL-terminated; points into argv */
+	char **command;   /* NULL-terminated; points into argv; NULL: the image's own */
 };
 
 enum run_options_result { RUN_OPTIONS_RUN, RUN_OPTIONS_DONE, RUN_OPTIONS_ERROR };

@@ -128,10 +128,12 @@ static int start_blk(const struct run_parts *parts, int ready_fd, struct process
 	process_plan_init(&plan, "mvagent-blk", path);
 	process_plan_add_fd(&plan, "--fd", "", parts->sockets->blk[1]);
 	process_plan_add_fd(&plan, "--ready-fd", "", ready_fd);
-	if (parts->options->root.image)
+	if (parts->options->root.image) {
 		process_plan_add_fd(&plan, "--image-fd", "", parts->inputs->image_fd);
-	else
+		run_image_plan(&parts->inputs->image, &plan);
+	} else {
 		run_root_plan(&parts->options->root, &plan);
+	}
 	if (parts->inputs->cache_fd >= 0)
 		process_plan_add_fd(&plan, "--cache-fd", "", parts->inputs->cache_fd);
 	if (!parts->options->quiet && isatty(STDERR_FILENO))

@@ -35,6 +35,8 @@ extern const struct filter_rule filter_vmm[];      /* filter_vmm.c */
 extern const struct filter_rule filter_fs[];       /* filter_fs.c */
 extern const struct filter_rule filter_blk[];      /* filter_blk.c, as the next one */
 extern const struct filter_rule filter_blk_host[]; /* which opens the host's files */
+extern const struct filter_rule filter_image[];    /* filter_image.c, as the next one */
+extern const struct filter_rule filter_image_directory[]; /* which reads a directory */
 
 /* Only what is in @role and in filter_common from here on, in every thread of this process. Needs
  * no_new_privs. 0, -EOPNOTSUPP (the kernel has no filters) or -errno. */
