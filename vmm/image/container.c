@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/limits.h"
 #include "vmm/base/log.h"
@@ -22,9 +23,14 @@ static const struct member *find(const struct archive_of_layers *archive, const 
 {
 	const struct member *member = members_find(&archive->members, name);
 
-	if (!member)
+	if (!member) {
 		log_error("the archive has no '%s', which its image needs", name);
-	return member;
+		return NULL;
+	}
+	if (bytes_range_fits(member->offset, member->size, archive->input->bytes))
+		return member;
+	log_error("the archive is cut off");
+	return NULL;
 }
 
 static int check_digest(const struct container_part *part, const uint8_t digest[SHA256_BYTES])

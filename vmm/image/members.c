@@ -88,7 +88,7 @@ static int add_member(struct members *members, struct archive *archive, struct a
 		       : log_errno(-ENOMEM, "cannot read the archive");
 }
 
-static int scan(struct members *members, struct archive *archive, uint64_t bytes)
+static int scan(struct members *members, struct archive *archive)
 {
 	struct archive_entry *entry;
 
@@ -103,12 +103,6 @@ static int scan(struct members *members, struct archive *archive, uint64_t bytes
 
 			log_error("it is no tar archive that can be read: %s",
 				  words ? words : "damaged");
-			return -EBADMSG;
-		}
-		if (archive_entry_filetype(entry) == S_IFREG && archive_entry_size(entry) >= 0 &&
-		    !bytes_range_fits((uint64_t)archive_filter_bytes(archive, -1),
-				      (uint64_t)archive_entry_size(entry), bytes)) {
-			log_error("the archive is cut off");
 			return -EBADMSG;
 		}
 		if (archive_entry_hardlink(entry))
@@ -146,7 +140,7 @@ int members_scan(struct members *members, int fd, uint64_t bytes)
 		if (error)
 			log_error("it is no tar archive");
 		else
-			error = scan(members, archive, bytes);
+			error = scan(members, archive);
 	}
 	archive_read_free(archive);
 	free(reader);
