@@ -218,13 +218,31 @@ static void directories_of_every_size(void **state)
 	tree_free(&tree);
 }
 
+/* To the node that was added last. */
+static void add_random_xattrs(struct tree *tree, uint32_t value)
+{
+	struct tree_node *node = &tree->nodes[tree->node_count - 1];
+	struct erofs_xattrs xattrs = {0};
+	static const char text[2000] = {'v'};
+
+	for (uint32_t i = 0; i < value / 7 % 4; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "user.name%u", i);
+		/* Some do not fit: those before them stay. */
+		(void)erofs_xattr_add(&xattrs, name, text, value / 11 % sizeof(text));
+	}
+	node->xattrs = (uint32_t)tree_add_text(tree, xattrs.bytes, xattrs.length);
+	node->xattr_bytes = xattrs.length;
+}
+
 /* As fuzz_erofs.c, with another reader. */
 static void random_trees_are_sound(void **state)
 {
 	uint32_t seed = 1;
 
 	(void)state;
-	for (int round = 0; round < 40; round++) {
+	for (int round = 0; round < 150; round++) {
 		struct tree tree = {0};
 		char name[256];
 
@@ -247,6 +265,8 @@ static void random_trees_are_sound(void **state)
 				else
 					tree.nodes[add_node(&tree, i, TREE_FILE, name)].size =
 						value % 20000;
+				if (value % 5 == 0)
+					add_random_xattrs(&tree, value);
 			}
 		}
 		write_image(&tree, image, UINT64_MAX);

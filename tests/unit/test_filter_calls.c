@@ -32,6 +32,7 @@ struct role {
 static const struct role roles[] = {
 	{"mvagent-fs", filter_fs, {"fs", "review", "virtio", "wire", "loop", "base"}},
 	{"mvagent-blk", filter_blk_host, {"root", "virtio", "loop", "base"}},
+	{"mvagent-image", filter_image_directory, {"image", "base"}},
 	{"mvagent-vmm", filter_vmm, {"machine", "virtio", "loop", "wire", "base"}},
 };
 
@@ -88,7 +89,8 @@ static const struct {
 	{"host_cache_file.o", "readdir"},
 	{"host_key.o", "fopen"},
 	{"host_key.o", "geteuid"},
-	{"boot.o", "pread"}, /* the kernel and its initramfs */
+	{"verity.o", "pwrite"}, /* of mvagent-image */
+	{"boot.o", "pread"},    /* the kernel and its initramfs */
 	{"elf.o", "pread"},
 	{"fd.o", "pread"},
 	{"fd.o", "eventfd"},
