@@ -87,6 +87,7 @@ static const struct {
 	{"host_cache.o", "time"},
 	{"host_cache_file.o", "openat"},
 	{"host_cache_file.o", "readdir"},
+	{"host_check.o", "openat"},
 	{"host_key.o", "fopen"},
 	{"host_key.o", "geteuid"},
 	{"verity.o", "pwrite"}, /* of mvagent-image */

@@ -7,12 +7,13 @@
 
 #include "vmm/root/host_image.h"
 
-/* Whether every number in it leads to where it may: it was read from a file. */
+/* Whether the root and the numbers of blocks lead to where they may: it was read from a file. First
+ * of the two: the next one looks at all other nodes. */
 bool host_check_numbers(const struct host_image *image, const struct host_plan *plan);
 
-/* Whether all directories are as they were (inode, mtime, ctime), and the files of those sources
- * that say so: what was made, removed, renamed or replaced anywhere is found by that. A file that
- * was written to in place is not; it is refused when it is read. */
+/* Whether all nodes are sound, and all directories as they were (inode, mtime, ctime), and the
+ * files of those sources that say so: what was made, removed, renamed or replaced anywhere is found
+ * by that. A file that was written to in place is not; it is refused when it is read. */
 bool host_check_directories(const struct host_image *image, const struct host_plan *plan);
 
 /* Whether something changed so shortly before the image was made, at @second of the clock, that
