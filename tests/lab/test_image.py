@@ -197,6 +197,77 @@ def test_a_pin_is_that_content_and_no_other():
         expect_equal((result.status, result.out), (125, ""))
 
 
+def limits_archive(place):
+    """All that is at a limit of the format, or odd; what is large in it is a hole."""
+    huge = place / "huge"
+    with open(huge, "wb") as file:
+        file.seek(5 << 30)
+        file.write(b"end of it")
+    subprocess.run(["tar", "--sparse", "-C", place, "-cf", place / "huge.tar", "huge"], check=True)
+    nfd = "e\u0301\u4e2d"
+    return tar(directory("./"), *[entry(f"many/entry-{number:06}", b"") for number in range(100000)], entry("n" * 255, b"name"),
+               entry("empty", b""), entry("hole", bytes(1 << 20) + b"x"), entry("a", b"A" * 70000), link("b/c/d", "a"),
+               link("b/e", "a"), symlink("long", "x" * 4095), symlink("short", "a"), entry(nfd, b"nfd"),
+               entry(os.fsdecode(b"\xff\xfe\x80"), b"odd"), entry("\x01\t\n", b"control"), directory("b/sticky", mode=0o1777),
+               entry("set", b"s", mode=0o6755, uid=70000, gid=4000000000),
+               *[entry(f"size-{size}", bytes([7]) * size) for size in (1, 4031, 4032, 4033, 4095, 4096, 4097, 8192, 100001)],
+               entry("colour", b"c", pax={"SCHILY.xattr.user.colour": "blue", "SCHILY.xattr.user.long": "v" * 3500}),
+               symlink("deep/" + "d/" * 100 + "up", "../" * 101 + "a"))
+
+
+def test_stock_kernels_mount_what_we_write():
+    """By the kernel of the host that this runs on: in the lab that is Debian's, 6.12 or what LAB_KERNEL_DEB says."""
+    if os.getuid() != 0:
+        raise harness.Skip("needs root to mount")
+    with store() as images:
+        digest = images.take("a", limits_archive(images.place))
+        huge = images.ok("image", "import", "huge", str(images.place / "huge.tar")).out.strip().split("@")[1]
+        place = images.place / "mnt"
+        place.mkdir()
+        print(f"     mounted by Linux {os.uname().release}", file=sys.stderr)
+        for mounted, check in ((digest, check_limits), (huge, check_huge)):
+            done = subprocess.run(["fsck.erofs", str(images.file(mounted))], capture_output=True, check=False)
+            expect(done.returncode == 0 and b"<E>" not in done.stdout + done.stderr, f"fsck.erofs: {done}")
+            subprocess.run(["mount", "-t", "erofs", "-o", "loop,ro", str(images.file(mounted)), str(place)], check=True)
+            try:
+                check(place)
+            finally:
+                subprocess.run(["umount", str(place)], check=True)
+
+
+def check_huge(place):
+    with open(place / "huge", "rb") as file:
+        expect_equal(os.fstat(file.fileno()).st_size, (5 << 30) + 9)
+        file.seek((5 << 30) - 5)
+        expect_equal(file.read(), bytes(5) + b"end of it")
+
+
+def check_limits(place):
+    names = os.listdir(place / "many")
+    expect_equal(sorted(names), [f"entry-{number:06}" for number in range(100000)], "names")
+    for number in (0, 1, 49999, 99998, 99999):
+        expect_equal((place / f"many/entry-{number:06}").stat().st_size, 0)
+    expect(not (place / "many/entry-100000").exists(), "a name that is not there")
+    expect_equal((place / ("n" * 255)).read_bytes(), b"name")
+    expect_equal((place / "hole").read_bytes(), bytes(1 << 20) + b"x")
+    for name in ("a", "b/c/d", "b/e"):
+        expect_equal((place / name).read_bytes(), b"A" * 70000)
+        expect_equal(((place / name).stat().st_nlink, (place / name).stat().st_ino), (3, (place / "a").stat().st_ino))
+    expect_equal(os.readlink(place / "long"), "x" * 4095)
+    expect_equal((place / ("deep/" + "d/" * 100 + "up")).read_bytes(), b"A" * 70000)
+    for name, data in (("e\u0301\u4e2d".encode(), b"nfd"), (b"\xff\xfe\x80", b"odd"), (b"\x01\t\n", b"control")):
+        with open(os.path.join(os.fsencode(place), name), "rb") as file:
+            expect_equal(file.read(), data)
+    for size in (1, 4031, 4032, 4033, 4095, 4096, 4097, 8192, 100001):
+        expect_equal((place / f"size-{size}").read_bytes(), bytes([7]) * size)
+    status = (place / "set").stat()
+    expect_equal((status.st_mode & 0o7777, status.st_uid, status.st_gid), (0o6755, 70000, 4000000000))
+    expect_equal((place / "b/sticky").stat().st_mode & 0o7777, 0o1777)
+    expect_equal((os.getxattr(place / "colour", "user.colour"), len(os.getxattr(place / "colour", "user.long"))), (b"blue", 3500))
+    expect_equal((place / "colour").read_bytes(), b"c")
+    expect_equal(sum(len(files) for _, _, files in os.walk(place)), 100000 + 23, "files and links")
+
+
 def test_the_base_image_by_way_of_an_archive():
     """The image that other tests run as a file, imported: the same tools."""
     with store() as images:
