@@ -11,6 +11,7 @@ import json
 import lzma
 import os
 import pathlib
+import random
 import re
 import shutil
 import stat
@@ -252,6 +253,11 @@ def test_names_pins_and_removal(store):
     for wrong in ("host", "a/b", ".a", "-", "a@b", "", "x" * 129, "sha256:0", "a\nb"):
         done = store.run("import", "--", wrong, "archive")
         expect(done.returncode == 125 and len(done.stderr.splitlines()) == 1, f"{wrong!r}: {done}")
+    layout = store.place / "layout"
+    layout.mkdir()
+    (layout / "oci-layout").write_text("{}")
+    done = store.run("import", "l", layout)
+    expect(done.returncode == 125 and b"as an archive it can be imported" in done.stderr, f"{done}")
     store.ok("remove", "a")
     store.ok("show", "b")
     store.ok("remove", "b")
@@ -463,6 +469,33 @@ def test_indexes_of_indexes(store):
     several = {"manifests": [dict(index["manifests"][0], platform={"os": "linux", "architecture": name})
                              for name in ("arm64", "riscv64")]}
     refused(store, archives.oci(LAYERS, index=json.dumps(several).encode(), extra=blobs), "no image for Linux on")
+
+
+def test_archives_with_bytes_changed(store):
+    """Whatever is changed: an image or one sentence, and never the end of the process by a signal."""
+    numbers = random.Random(1)
+    good = [archives.oci(LAYERS, SETTINGS, packed=LAYERS), archives.docker(LAYERS, SETTINGS), LOWER, gzip.compress(UPPER, mtime=0)]
+    imported = 0
+    for number in range(240):
+        data = bytearray(good[number % len(good)])
+        for _ in range(numbers.choice((1, 1, 2, 5, 40))):
+            place = numbers.randrange(len(data))
+            data[place] = numbers.randrange(256)
+            block = place - place % 512
+            if number % 4 != 3 and numbers.randrange(4):
+                # A header is one only with its sum.
+                data[block + 148:block + 156] = b" " * 8
+                data[block + 148:block + 155] = b"%06o\0" % (sum(data[block:block + 512]) % 8 ** 6)
+        path = store.place / "archive"
+        path.write_bytes(data)
+        done = store.run("import", "--max-size", "64M", "a", path)
+        said = done.stderr.decode(errors="replace")
+        expect(done.returncode in (0, 125) and "signal" not in said, f"archive {number}: {done.returncode}: {said[-400:]}")
+        expect(done.returncode == 0 or len(said.splitlines()) == 1, f"archive {number}: {said[-400:]}")
+        if done.returncode == 0:
+            imported += 1
+            store.tree(done.stdout.decode().strip().split("@")[1])
+    expect(10 < imported < 230, f"{imported} of them were imported")
 
 
 def test_docker_archives_that_lie(store):

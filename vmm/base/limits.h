@@ -132,6 +132,7 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
  */
 #define LIMIT_IMAGE_BYTES            (1ULL << 40)  /* contents and metadata; --max-size is below */
 #define LIMIT_IMAGE_DEFAULT_BYTES    (32ULL << 30) /* of contents, unless --max-size says more */
+#define LIMIT_IMAGE_MEMORY_BYTES     (6ULL << 30)  /* of the process that reads archives */
 #define LIMIT_IMAGE_ENTRIES          2000000U      /* names in all layers */
 #define LIMIT_IMAGE_POOL_BYTES       (512U << 20)  /* of all names, targets and attributes */
 #define LIMIT_IMAGE_DEPTH            2048U /* directories between the root and a name: PATH_MAX */

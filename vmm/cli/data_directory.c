@@ -41,6 +41,8 @@ static int open_base(bool make)
 		return fd < 0 ? -errno : fd_take(&fd);
 	}
 	if (!home || home[0] != '/') {
+		if (!make)
+			return -ENOENT;
 		log_error("HOME is not set: there is no place for images");
 		return -EINVAL;
 	}

@@ -38,11 +38,28 @@ static int check_name(const char *name)
 
 static int open_source(const char *source)
 {
-	/* Not blocking: who opens a FIFO would wait for its writer, unheard by signals. */
-	int fd = strcmp(source, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-					  : open(source, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	bool is_input = strcmp(source, "-") == 0;
+	int fd;
 
-	return fd < 0 ? log_errno(-errno, "%s", source) : fd;
+	if (is_input && isatty(STDIN_FILENO)) {
+		log_error("standard input is a terminal; for instance: docker save IMAGE | mvagent "
+			  "image import NAME -");
+		return -EINVAL;
+	}
+	fd = is_input ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+		      : open(source, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return log_errno(-errno, "%s", source);
+	/* Taken for a root file system it would make an image of blobs. */
+	if (faccessat(fd, "oci-layout", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+		log_error(
+			"%s is an image's layout (OCI), and no root file system; as an archive it "
+			"can be imported: tar -C %s -c . | mvagent image import NAME -",
+			source, source);
+		fd_close(&fd);
+		return -EINVAL;
+	}
+	return fd;
 }
 
 static int import_command(const struct image_options *options)

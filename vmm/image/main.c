@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mvagent-image: makes an image of an archive that is not trusted. */
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
+#include "vmm/base/limits.h"
 #include "vmm/base/log.h"
 #include "vmm/image/import.h"
 #include "vmm/image/layer.h"
@@ -29,6 +32,18 @@ static int confine(const struct import_options *options)
 				 options->allow_degraded);
 }
 
+/* What archives make of this process's memory has a bound, too: dictionaries of xz have 4 GiB. */
+static int limit_memory(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* whose shadow is larger than any bound */
+	const struct rlimit limit = {LIMIT_IMAGE_MEMORY_BYTES, LIMIT_IMAGE_MEMORY_BYTES};
+
+	if (setrlimit(RLIMIT_AS, &limit))
+		return log_errno(-errno, "cannot bound the memory of mvagent-image");
+#endif
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct import_options options;
@@ -37,7 +52,7 @@ int main(int argc, char **argv)
 	if (result <= 0)
 		return result ? EXIT_FAILURE : EXIT_SUCCESS;
 	layer_prepare();
-	if (confine(&options))
+	if (limit_memory() || confine(&options))
 		return EXIT_FAILURE;
 	return import_run(&options) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
