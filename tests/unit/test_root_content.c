@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/cli_capture.h"
+#include "tests/unit/descriptors.h"
 #include "tests/unit/erofs_image.h"
 #include "tests/unit/host_fixture.h"
 
@@ -154,14 +155,6 @@ static void requests_go_over_the_ends_of_files(void **state)
 	free(whole);
 	free(parts);
 	host_stop(&host);
-}
-
-static unsigned int open_descriptors(void)
-{
-	char line[512];
-
-	assert_int_equal(shell(line, "ls /proc/%d/fd | wc -l", getpid()), 0);
-	return (unsigned int)atoi(line);
 }
 
 /* A thousand files through few descriptors, forwards and backwards. */
