@@ -26,6 +26,8 @@ static const char *doctor_landlock_text(int version)
 		return "files, TCP (signals from Linux 6.12 on)";
 	if (version >= 2)
 		return "files (TCP from Linux 6.7 on, signals from 6.12 on)";
+	if (version == 1)
+		return "only for the processes that move no files (for all from Linux 5.19 on)";
 	return "not in this kernel, or not among its security modules (lsm=); Linux 5.19 or newer "
 	       "has it";
 }

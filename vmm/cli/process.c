@@ -90,6 +90,15 @@ static void process_plan_free(struct process_plan *plan)
 	plan->argument_count = 0;
 }
 
+static void tell_missing(const struct process_plan *plan)
+{
+	void (*tell)(const char *, ...) = plan->allow_degraded ? log_warning : log_info;
+
+	tell("this host allows no namespaces to %s, which shares the host's process numbers and "
+	     "network",
+	     plan->name);
+}
+
 /* Forks; the child reports why it could not start through a pipe that closes when it could. */
 static int process_fork(struct process *process, struct process_plan *plan, int messages_fd)
 {
@@ -104,8 +113,8 @@ static int process_fork(struct process *process, struct process_plan *plan, int 
 		process_exec(plan, messages_fd, pair[1]);
 	}
 	close(pair[1]);
-	if (!apart)
-		log_info("this host allows no namespaces to %s", plan->name);
+	if (process->pid > 0 && !apart)
+		tell_missing(plan);
 	if (process->pid < 0)
 		error = -process->pid;
 	else if (fd_read_full(pair[0], &error, sizeof(error)) == -ENODATA)

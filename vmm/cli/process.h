@@ -16,7 +16,8 @@
 /* A command line under construction. Texts and descriptors stay the caller's until process_start.
  */
 struct process_plan {
-	const char *name; /* for messages: "mvagent-vmm" */
+	const char *name;    /* for messages: "mvagent-vmm" */
+	bool allow_degraded; /* the user wants to know what is missing */
 	unsigned int argument_count;
 	char *arguments[PROCESS_MAX_ARGUMENTS + 1];
 	unsigned int fd_count;

@@ -70,6 +70,12 @@ static void add_command_line(struct process_plan *plan, const struct run_options
 			 COMMAND_LINE_BASE, scratch);
 }
 
+static void allow_degraded(struct process_plan *plan)
+{
+	process_plan_add(plan, "--allow-degraded");
+	plan->allow_degraded = true;
+}
+
 /* The machine's process gets its end of everything. */
 static int start_vmm(const struct run_parts *parts, struct process *process)
 {
@@ -112,7 +118,7 @@ static int start_vmm(const struct run_parts *parts, struct process *process)
 	if (options->no_io_uring)
 		process_plan_add(&plan, "--no-io-uring");
 	if (options->allow_degraded)
-		process_plan_add(&plan, "--allow-degraded");
+		allow_degraded(&plan);
 	if (options->verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);
@@ -141,7 +147,7 @@ static int start_blk(const struct run_parts *parts, int ready_fd, struct process
 	if (parts->options->no_io_uring)
 		process_plan_add(&plan, "--no-io-uring");
 	if (parts->options->allow_degraded)
-		process_plan_add(&plan, "--allow-degraded");
+		allow_degraded(&plan);
 	if (parts->options->verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);
@@ -181,7 +187,7 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 	if (parts->options->no_io_uring)
 		process_plan_add(&plan, "--no-io-uring");
 	if (parts->options->allow_degraded)
-		process_plan_add(&plan, "--allow-degraded");
+		allow_degraded(&plan);
 	if (parts->options->verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);

@@ -34,9 +34,11 @@ static int jail_check_walls(const struct jail *jail, int mounts, int landlock)
 	if (!mounts && !landlock)
 		return 0;
 	if (!mounts || !landlock) {
-		log_info("this host allows no %s to this process; %s alone keeps it in",
-			 mounts ? "mount namespace" : "Landlock",
-			 mounts ? "Landlock" : "the mount namespace");
+		void (*tell)(const char *, ...) = jail->allow_degraded ? log_warning : log_info;
+
+		tell("this host allows no %s to this process; %s alone keeps it in",
+		     mounts ? "mount namespace" : "Landlock",
+		     mounts ? "Landlock" : "the mount namespace");
 		return 0;
 	}
 	if (jail->allow_degraded) {

@@ -73,16 +73,17 @@ static uint64_t landlock_rights_in_place(const struct jail_place *place)
 	return RIGHTS_READ;
 }
 
-/* A set of rules with none in it yet, and the rights that it is about. Descriptor or -errno. */
-static int landlock_begin(uint64_t *rights)
+/* A set of rules with none in it yet, and the rights that it is about. @moves: files may be moved
+ * from one directory to another. Descriptor or -errno. */
+static int landlock_begin(uint64_t *rights, bool moves)
 {
 	struct landlock_attributes attributes = {0};
 	int ruleset;
 	long version =
 		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
-	/* Version 1 cannot let a file move from one directory to another. */
-	if (version < 2)
+	/* Version 1 lets no file move from one directory to another. */
+	if (version < (moves ? 2 : 1))
 		return -EOPNOTSUPP;
 	attributes.files = landlock_known_rights((int)version);
 	attributes.tcp = version >= 4 ? RIGHTS_TCP : 0;
@@ -114,10 +115,19 @@ static int landlock_enter(int ruleset)
 	return syscall(SYS_landlock_restrict_self, ruleset, 0) ? -errno : 0;
 }
 
+static bool landlock_has_moves(const struct jail_directory *directories, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		if (directories[i].fd >= 0 && directories[i].writable)
+			return true;
+	}
+	return false;
+}
+
 int landlock_confine(const struct jail_directory *directories, unsigned int count)
 {
 	uint64_t rights;
-	FD_CLEANUP int ruleset = landlock_begin(&rights);
+	FD_CLEANUP int ruleset = landlock_begin(&rights, landlock_has_moves(directories, count));
 	int error = ruleset < 0 ? ruleset : 0;
 
 	for (unsigned int i = 0; i < count && !error; i++)
@@ -129,7 +139,7 @@ int landlock_confine(const struct jail_directory *directories, unsigned int coun
 int landlock_confine_to_places(const struct jail_place *places, unsigned int count)
 {
 	uint64_t rights;
-	FD_CLEANUP int ruleset = landlock_begin(&rights);
+	FD_CLEANUP int ruleset = landlock_begin(&rights, false);
 	int error = ruleset < 0 ? ruleset : 0;
 
 	for (unsigned int i = 0; i < count && !error; i++)

@@ -14,8 +14,12 @@
 #include <unistd.h>
 
 #include "vmm/base/fd.h"
+#include "vmm/base/limits.h"
 #include "vmm/base/log.h"
 #include "vmm/jail/capabilities.h"
+#include "vmm/jail/unavailable.h"
+
+#define MOUNTS_DIRECTORIES (LIMIT_ROOT_SOURCES + 1)
 
 #define MOUNT_HARMLESS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
@@ -63,18 +67,15 @@ static int mounts_reopen(int fd, const char *path)
 }
 
 /* What is mounted below comes along: without it, what it covers would come to light. */
-static int mounts_take_directory(const struct jail_directory *directory, const char *path)
+static int mounts_take_directory(const struct jail_directory *directory, int again)
 {
 	struct mount_attr attributes = {
 		.attr_set = MOUNT_HARMLESS,
 	};
-	FD_CLEANUP int again = mounts_reopen(directory->fd, path);
 	FD_CLEANUP int clone = -1;
 
 	if (!directory->writable)
 		attributes.attr_set |= MOUNT_ATTR_RDONLY;
-	if (again < 0)
-		return again;
 	clone = open_tree(again, "",
 			  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
 	if (clone < 0 ||
@@ -83,22 +84,49 @@ static int mounts_take_directory(const struct jail_directory *directory, const c
 	return dup3(clone, directory->fd, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-/* Where /proc is partly covered, as in containers, the kernel makes no new one, and the old one
- * comes along as it is. */
+/* Where /proc is partly covered, as in containers, the kernel makes no new one. Of the old one only
+ * this process's descriptors come along then; sanitizers read more of it. */
+#ifdef __SANITIZE_ADDRESS__
+#define OWN_PROC ""
+#else
+#define OWN_PROC "/self/fd"
+#endif
+
+/* A directory, and those above it. */
+static int mounts_make_place(int root_fd, const char *path)
+{
+	char above[64];
+
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
+		if (mkdirat(root_fd, above, 0555))
+			return -errno;
+	}
+	return mkdirat(root_fd, path, 0555) ? -errno : 0;
+}
+
 static int mounts_add_proc(int root_fd)
 {
+	const char *place = "proc";
 	struct mount_attr attributes = {
 		.attr_set = MOUNT_HARMLESS | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY,
 	};
 	FD_CLEANUP int proc = mounts_make("proc", "subset", "pid");
+	int error;
 
-	if (proc < 0)
-		proc = open_tree(AT_FDCWD, "/proc",
+	if (proc < 0) {
+		place = "proc" OWN_PROC;
+		proc = open_tree(AT_FDCWD, "/proc" OWN_PROC,
 				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-	if (proc < 0 || mkdirat(root_fd, "proc", 0555) ||
-	    mount_setattr(proc, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
+	}
+	if (proc < 0)
+		return -errno;
+	error = mounts_make_place(root_fd, place);
+	if (error)
+		return error;
+	if (mount_setattr(proc, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
 			  sizeof(attributes)) ||
-	    move_mount(proc, "", root_fd, "proc", MOVE_MOUNT_F_EMPTY_PATH))
+	    move_mount(proc, "", root_fd, place, MOVE_MOUNT_F_EMPTY_PATH))
 		return -errno;
 	return 0;
 }
@@ -140,9 +168,10 @@ static int mounts_change_root(int root_fd, bool proc)
 /* An empty root to be, in a mount namespace of our own. */
 static int mounts_begin(void)
 {
-	if (!capabilities_have(CAP_SYS_ADMIN) || unshare(CLONE_NEWNS) ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	if (!capabilities_have(CAP_SYS_ADMIN))
 		return -EOPNOTSUPP;
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return -errno;
 	return mounts_make("tmpfs", "mode", "0755");
 }
 
@@ -159,19 +188,54 @@ static int mounts_find_paths(const struct jail_directory *directories, unsigned 
 	return 0;
 }
 
-static int mounts_take(const struct jail_directory *directories, unsigned int count, char **paths)
+/* Whether a directory is just not found by its path: it was removed, another one has its name, or
+ * the user may not go there, who got it as a descriptor. */
+static bool mounts_is_out_of_reach(int error)
 {
-	int error;
+	return error == -EACCES || error == -ENOENT || error == -ENOTDIR || error == -ELOOP ||
+	       error == -ESTALE;
+}
 
+/* Opens them all again before any is replaced. 0, -EOPNOTSUPP, or -errno with the sentence printed.
+ */
+static int mounts_find_again(const struct jail_directory *directories, unsigned int count,
+			     char **paths, int *again)
+{
 	for (unsigned int i = 0; i < count; i++) {
 		if (!paths[i])
 			continue;
-		error = mounts_take_directory(&directories[i], paths[i]);
-		if (error)
-			return log_errno(error, "cannot mount %s for the process that serves it",
-					 paths[i]);
+		again[i] = mounts_reopen(directories[i].fd, paths[i]);
+		if (again[i] >= 0)
+			continue;
+		if (!mounts_is_out_of_reach(again[i]))
+			return log_errno(again[i], "cannot open %s once more", paths[i]);
+		log_info("%s cannot be found again in a mount namespace: %s", paths[i],
+			 strerror(-again[i]));
+		return -EOPNOTSUPP;
 	}
 	return 0;
+}
+
+static int mounts_take(const struct jail_directory *directories, unsigned int count, char **paths)
+{
+	int again[MOUNTS_DIRECTORIES];
+	int error;
+
+	if (count > MOUNTS_DIRECTORIES)
+		return log_errno(-E2BIG, "too many directories for a process");
+	memset(again, -1, sizeof(again));
+	error = mounts_find_again(directories, count, paths, again);
+	for (unsigned int i = 0; !error && i < count; i++) {
+		if (!paths[i])
+			continue;
+		error = mounts_take_directory(&directories[i], again[i]);
+		if (error)
+			log_errno(error, "cannot mount %s for the process that serves it",
+				  paths[i]);
+	}
+	for (unsigned int i = 0; i < count; i++)
+		fd_close(&again[i]);
+	return error;
 }
 
 int mounts_enter(const struct jail_directory *directories, unsigned int count, bool proc)
@@ -184,7 +248,9 @@ int mounts_enter(const struct jail_directory *directories, unsigned int count, b
 		goto out;
 	root_fd = mounts_begin();
 	if (root_fd < 0) {
-		error = -EOPNOTSUPP;
+		error = jail_is_unavailable(root_fd)
+				? -EOPNOTSUPP
+				: log_errno(root_fd, "cannot make a mount namespace");
 		goto out;
 	}
 	error = mounts_take(directories, count, paths);

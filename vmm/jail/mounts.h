@@ -11,8 +11,8 @@
 #include "vmm/jail/jail.h"
 
 /* The descriptors of @directories are replaced; the numbers stay. The working directory is the
- * empty root then. 0, -EOPNOTSUPP (the host does not allow it; nothing has changed), or -errno with
- * the sentence printed. */
+ * empty root then. 0, -EOPNOTSUPP (the host does not allow it, or a directory cannot be found by
+ * its path; nothing has changed), or -errno with the sentence printed. */
 int mounts_enter(const struct jail_directory *directories, unsigned int count, bool proc);
 
 #endif

@@ -14,14 +14,17 @@
 
 #include "vmm/base/fd.h"
 #include "vmm/jail/capabilities.h"
+#include "vmm/jail/unavailable.h"
 
 #define NAMESPACES (CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
+/* The child's number, 0 in it, or -errno. */
 static pid_t namespaces_clone(uint64_t flags)
 {
 	struct clone_args arguments = {.flags = flags, .exit_signal = SIGCHLD};
+	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
 
-	return (pid_t)syscall(SYS_clone3, &arguments, sizeof(arguments));
+	return pid < 0 ? -errno : (pid_t)pid;
 }
 
 static int namespaces_write(const char *path, const char *text)
@@ -71,12 +74,12 @@ static pid_t namespaces_fork_as_user(void)
 		return -errno;
 	pid = namespaces_clone(CLONE_NEWUSER | NAMESPACES);
 	if (pid < 0)
-		error = -errno;
+		error = pid;
 	if (pid == 0)
 		namespaces_enter(uid, gid, pair[1]);
 	close(pair[1]);
 	if (pid > 0 && (fd_read_full(pair[0], &error, sizeof(error)) || error)) {
-		error = error ? error : -EPERM;
+		error = error ? error : -EIO; /* it died without an answer */
 		waitpid(pid, NULL, 0);
 	}
 	close(pair[0]);
@@ -86,12 +89,13 @@ static pid_t namespaces_fork_as_user(void)
 pid_t namespaces_fork(bool *apart)
 {
 	/* root needs no user namespace, whose privileges would only add to what can be attacked. */
-	pid_t pid = geteuid() == 0 ? namespaces_clone(NAMESPACES) : -1;
+	pid_t pid = geteuid() == 0 ? namespaces_clone(NAMESPACES) : -EPERM;
 
-	if (pid < 0)
+	if (pid < 0 && jail_is_unavailable(pid))
 		pid = namespaces_fork_as_user();
 	*apart = pid >= 0;
-	if (pid < 0)
-		pid = fork();
+	if (pid >= 0 || !jail_is_unavailable(pid))
+		return pid;
+	pid = fork();
 	return pid < 0 ? -errno : pid;
 }
