@@ -65,6 +65,13 @@ def expect_empty_root(name, pid):
     expect_in(" ro,", mounts[0])
 
 
+def expect_no_terminal(name, pid):
+    """Its messages go to the supervisor, and it has no terminal to open."""
+    expect_in("pipe:", os.readlink(f"/proc/{pid}/fd/2"))
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    expect_equal(fields[4], "0", f"{name}: terminal")  # tty_nr
+
+
 def expect_no_sockets_but_unix(name, pid):
     """All that each has is connected to another process of the run."""
     for table in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6", "packet"):
@@ -84,6 +91,8 @@ def test_every_process_is_apart():
                 expect_apart(name, pid, ("mnt", "pid", "net", "ipc", "uts", "cgroup"))
                 expect_empty_root(name, pid)
                 expect_no_sockets_but_unix(name, pid)
+                expect_no_terminal(name, pid)
+                expect_equal(status_of(pid)["Uid"].split()[1], "0" if name == "mvagent-fs" else "65534", f"{name}: user")
             expect_no_powers(name, pid)
             # One line for each namespace of process numbers that it is in.
             expect_equal(status_of(pid)["NSpid"].split()[1:], ["1"], f"{name}: its number in a namespace of its own")

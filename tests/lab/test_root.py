@@ -160,6 +160,19 @@ def test_the_image_is_kept_and_safe_to_delete():
         third = host.run_ok("-v", "--", "cat", "/usr/local/bin/new")
         expect_in(" made in ", third.err)
         expect_equal(third.out, "new")
+        # Changed in place, which the directory does not show: the run that meets it has the image made anew.
+        # (A file of its own: one that the host wrote just before is not kept at all.)
+        time.sleep(2.5)
+        host.run_ok("--", "cat", "/usr/local/bin/new")
+        expect_equal(len(list(kept.iterdir())), 1, "files kept")
+        with open(host.path("/usr/local/bin/new"), "r+b") as file:
+            file.write(b"NEW")
+        host.run("--", "cat", "/usr/local/bin/new")
+        expect_equal(list(kept.iterdir()), [], "files kept after a change in place")
+        expect_equal(host.run_ok("--", "cat", "/usr/local/bin/new").out, "NEW")
+        host.write("/usr/local/bin/new", "new")
+        time.sleep(2.5)
+        host.run_ok("--", "cat", "/usr/local/bin/new")
         for file in kept.iterdir():
             file.write_bytes(b"garbage" * 10000)
         expect_equal(host.run_ok("--", "cat", "/usr/local/bin/new").out, "new")

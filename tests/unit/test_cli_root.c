@@ -206,6 +206,15 @@ static void test_the_cache_directory_is_made_and_private(void **state)
 	close(fd);
 	snprintf(path, sizeof(path), "%s/elsewhere/mvagent/root", place);
 	assert_int_equal(access(path, F_OK), 0);
+	/* What is kept is forgotten when it is out of date. */
+	snprintf(path, sizeof(path), "%s/elsewhere/mvagent/root/image", place);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	cache_directory_forget("root");
+	assert_int_equal(access(path, F_OK), -1);
+	snprintf(path, sizeof(path), "%s/elsewhere/mvagent/root", place);
+	assert_int_equal(access(path, F_OK), 0);
 	/* A relative path is as none. */
 	setenv("XDG_CACHE_HOME", "relative", 1);
 	setenv("HOME", "", 1);

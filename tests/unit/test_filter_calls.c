@@ -84,10 +84,12 @@ static const struct {
 	{"host_cache.o", "geteuid"}, /* and so is what is kept of it */
 	{"host_cache.o", "openat"},
 	{"host_cache.o", "renameat"},
+	{"host_cache.o", "unlinkat"},
 	{"host_cache.o", "time"},
 	{"host_cache_file.o", "openat"},
 	{"host_cache_file.o", "readdir"},
 	{"host_check.o", "openat"},
+	{"host_cache_file.o", "unlinkat"},
 	{"host_key.o", "fopen"},
 	{"host_key.o", "geteuid"},
 	{"verity.o", "pwrite"}, /* of mvagent-image */

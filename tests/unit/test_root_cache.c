@@ -332,7 +332,6 @@ static void without_a_directory_there_is_no_cache(void **state)
 	assert_null(cache);
 	assert_int_equal(host_cache_load(cache, &host.plan, &loaded), -ENOENT);
 	host_cache_save(cache, &host.image, 0);
-	host_cache_drop(cache);
 	host_cache_close(cache);
 	host_stop(&host);
 }

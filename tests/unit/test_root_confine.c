@@ -54,12 +54,8 @@ static int confined(const struct host *host, bool with_plan)
 	static const char *const outside[] = {
 		"etc/shadow",       "etc/ssl/private/key", "root/file", "usr/lib/leak",
 		"etc/python3/leak", "cache/host-1",        "etc",       "."};
-	int cache_fd;
-	char path[64];
 
-	snprintf(path, sizeof(path), "%s/cache", host->path);
-	cache_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (host_confine(with_plan ? &host->plan : NULL, cache_fd, false))
+	if (host_confine(with_plan ? &host->plan : NULL, false))
 		return 1;
 	for (size_t i = 0; i < ARRAY_SIZE(inside); i++) {
 		if ((open_at(host, inside[i], O_RDONLY) == 0) != with_plan)
@@ -72,16 +68,15 @@ static int confined(const struct host *host, bool with_plan)
 			return 30 + (int)i;
 	}
 	/* Nor up from what it has. */
-	if (openat(host->plan.sources[0].fd, "../etc/shadow", O_RDONLY | O_CLOEXEC) >= 0 ||
-	    openat(cache_fd, "../root/file", O_RDONLY | O_CLOEXEC) >= 0)
+	if (openat(host->plan.sources[0].fd, "../etc/shadow", O_RDONLY | O_CLOEXEC) >= 0)
 		return 49;
-	/* The image that is kept may be removed, but not be read or replaced. */
-	if (openat(cache_fd, "host-1", O_RDONLY | O_CLOEXEC) >= 0 ||
-	    openat(cache_fd, "host-1", O_WRONLY | O_CLOEXEC) >= 0 ||
-	    openat(cache_fd, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600) >= 0 ||
-	    open_at(host, "usr/new", O_WRONLY | O_CREAT) == 0)
+	if (open_at(host, "usr/new", O_WRONLY | O_CREAT) == 0)
 		return 50;
-	return unlinkat(cache_fd, "host-1", 0) ? 51 : 0;
+#ifndef __SANITIZE_ADDRESS__ /* sanitized processes stay root: jail.c */
+	if (geteuid() == 0)
+		return 51;
+#endif
+	return 0;
 }
 
 static void check(bool with_plan)

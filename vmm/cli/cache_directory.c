@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/cli/cache_directory.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "vmm/base/fd.h"
 
@@ -70,4 +72,20 @@ int cache_directory_open(const char *name)
 	error = enter(&fd, "mvagent", 0755);
 	error = error ? error : enter(&fd, name, 0700);
 	return error ? error : fd_take(&fd);
+}
+
+void cache_directory_forget(const char *name)
+{
+	FD_CLEANUP int fd = cache_directory_open(name);
+	int opened = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = opened < 0 ? NULL : fdopendir(opened);
+	const struct dirent *entry;
+
+	if (!directory) {
+		fd_close(&opened);
+		return;
+	}
+	while ((entry = readdir(directory)))
+		unlinkat(opened, entry->d_name, 0); /* not "." and "..": they are directories */
+	closedir(directory);
 }

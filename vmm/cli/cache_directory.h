@@ -13,4 +13,7 @@ int cache_directory_open(const char *name);
 /* Where those directories are, there or not. 0 or -errno. */
 int cache_directory_path(char path[PATH_MAX]);
 
+/* Removes the files that are kept there; what cannot be removed stays. */
+void cache_directory_forget(const char *name);
+
 #endif

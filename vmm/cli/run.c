@@ -8,6 +8,7 @@
 #include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/cli/cache_directory.h"
 #include "vmm/cli/run_review.h"
 #include "vmm/cli/run_start.h"
 #include "vmm/jail/jail.h"
@@ -209,6 +210,8 @@ static int run_supervise(struct run *run, struct supervisor *supervisor)
 	run_inputs_close(&run->inputs);
 	run_sockets_close_children_ends(&run->sockets);
 	supervisor_run(supervisor);
+	if (supervisor->root_outdated)
+		cache_directory_forget("root");
 	fd_close(&supervisor->monitor_fd);
 	control_destroy(&supervisor->control);
 	return run_finish(run);

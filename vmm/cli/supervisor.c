@@ -16,6 +16,9 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/cli/supervisor_events.h"
+#include "vmm/root/host_cache.h"
+
+#define ROOT_PROCESS 1 /* mvagent-blk: run_start.c */
 
 /* How long the guest may take to ask for its command; a boot takes well under a second, in an
  * emulator some. */
@@ -116,6 +119,12 @@ static void supervisor_fill_poll(const struct supervisor *supervisor, struct pol
 	}
 }
 
+static void supervisor_note_root(struct supervisor *supervisor, int status)
+{
+	if (WIFEXITED(status) && WEXITSTATUS(status) == HOST_CACHE_OUTDATED)
+		supervisor->root_outdated = true;
+}
+
 /* A process that ends while the command has not: the run is over. */
 static void supervisor_lose_process(struct supervisor *supervisor, struct process *process)
 {
@@ -124,6 +133,8 @@ static void supervisor_lose_process(struct supervisor *supervisor, struct proces
 	/* The machine's own word about its end, if there is one, says more than its exit status. */
 	supervisor_read_monitor(supervisor);
 	process_wait(process, -1, &status);
+	if (process == &supervisor->processes[ROOT_PROCESS])
+		supervisor_note_root(supervisor, status);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
 		outcome_give(&supervisor->report->outcome, OUTCOME_MACHINE_FAILED, 0,
 			     "%s was killed for a system call that it may not make: a fault of "
@@ -262,6 +273,8 @@ static void supervisor_end_processes(struct supervisor *supervisor)
 	for (unsigned int i = 0; i < supervisor->process_count; i++) {
 		if (!process_wait(&supervisor->processes[i], i ? patience : 0, &status))
 			process_kill(&supervisor->processes[i]);
+		else if (i == ROOT_PROCESS)
+			supervisor_note_root(supervisor, status);
 	}
 }
 

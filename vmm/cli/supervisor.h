@@ -45,6 +45,7 @@ struct supervisor {
 	bool session_over;   /* EXITED or FAILED came */
 	bool command_ended;  /* EXITED came; its output may still be on its way */
 	bool output_overdue; /* the time limit passed while it was */
+	bool root_outdated;  /* the image of the host's directories is not to be used again */
 	unsigned int console_length;
 	char console[LIMIT_CONSOLE_BYTES]; /* the end of what the guest kernel printed */
 };

@@ -12,10 +12,7 @@ const struct filter_rule filter_blk[] = {
 
 const struct filter_rule filter_blk_host[] = {
 	FILTER_CALL(preadv2), /* files of the host, as above */
-	FILTER_CALL(preadv),
-	FILTER_CALL(pread64),
-	FILTER_CALL(openat2),
-	FILTER_CALL(statx),    /* whether they changed */
-	FILTER_CALL(unlinkat), /* an image in the cache that is not the host's any more */
+	FILTER_CALL(preadv),  FILTER_CALL(pread64),
+	FILTER_CALL(openat2), FILTER_CALL(statx), /* whether they changed */
 	FILTER_END,
 };

@@ -31,8 +31,7 @@ struct jail_directory {
 
 /* Something in one of the directories: a file or directory that may be read. */
 struct jail_place {
-	int fd;       /* O_PATH is enough */
-	bool removal; /* instead: a directory from which files may be removed */
+	int fd; /* O_PATH is enough */
 };
 
 struct jail {

@@ -65,8 +65,6 @@ static uint64_t landlock_rights_in_place(const struct jail_place *place)
 {
 	struct stat status;
 
-	if (place->removal)
-		return LANDLOCK_ACCESS_FS_REMOVE_FILE;
 	/* Rights that are about directories are refused for a file. */
 	if (fstat(place->fd, &status) == 0 && !S_ISDIR(status.st_mode))
 		return LANDLOCK_ACCESS_FS_READ_FILE;

@@ -83,12 +83,6 @@ void host_cache_close(struct host_cache *cache)
 	free(cache);
 }
 
-void host_cache_drop(struct host_cache *cache)
-{
-	if (cache)
-		unlinkat(cache->directory_fd, cache->name, 0);
-}
-
 int host_cache_load(struct host_cache *cache, const struct host_plan *plan,
 		    struct host_image *image)
 {
@@ -106,7 +100,7 @@ int host_cache_load(struct host_cache *cache, const struct host_plan *plan,
 			return 0;
 		host_image_destroy(image);
 	}
-	host_cache_drop(cache);
+	unlinkat(cache->directory_fd, cache->name, 0);
 	return -ENOENT;
 }
 

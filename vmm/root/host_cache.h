@@ -28,7 +28,9 @@ int host_cache_load(struct host_cache *cache, const struct host_plan *plan,
  */
 void host_cache_save(struct host_cache *cache, const struct host_image *image, int64_t second);
 
-/* The image that is kept is not the host's any more. NULL is ignored. */
-void host_cache_drop(struct host_cache *cache);
+/* mvagent-blk's exit status when the image was not the host's any more: a file changed in place,
+ * which leaves no trace in its directory. Whoever started it removes what is kept; by then the
+ * process may not any more. */
+#define HOST_CACHE_OUTDATED 3
 
 #endif

@@ -85,48 +85,40 @@ static int add_source(struct places *places, const struct plan_source *source)
 	return error;
 }
 
-static int add_plan(struct places *places, const struct host_plan *plan, int cache_fd)
+static int add_plan(struct places *places, const struct host_plan *plan)
 {
 	int error = 0;
 
 	for (unsigned int i = 0; plan && i < plan->source_count && !error; i++)
 		error = add_source(places, &plan->sources[i]);
-	if (!error && cache_fd >= 0) {
-		error = add_place(places, fcntl(cache_fd, F_DUPFD_CLOEXEC, 0));
-		if (!error)
-			places->list[places->count - 1].removal = true;
-	}
 	return error;
 }
 
-static int enter(const struct host_plan *plan, int cache_fd, const struct places *places,
-		 bool allow_degraded)
+static int enter(const struct host_plan *plan, const struct places *places, bool allow_degraded)
 {
-	struct jail_directory directories[LIMIT_ROOT_SOURCES + 1];
+	struct jail_directory directories[LIMIT_ROOT_SOURCES];
 	unsigned int count = 0;
 
 	for (; plan && count < plan->source_count; count++)
 		directories[count] = (struct jail_directory){.fd = plan->sources[count].fd};
-	directories[count++] = (struct jail_directory){.fd = cache_fd, .writable = true};
 	return jail_enter(&(struct jail){
 		.directories = directories,
 		.directory_count = count,
 		.places = places->list,
 		.place_count = places->count,
-		.keep_user = cache_fd >= 0, /* an image there that is out of date is removed */
 		.allow_degraded = allow_degraded,
 	});
 }
 
-int host_confine(const struct host_plan *plan, int cache_fd, bool allow_degraded)
+int host_confine(const struct host_plan *plan, bool allow_degraded)
 {
 	struct places *places = calloc(1, sizeof(*places));
-	int error = places ? add_plan(places, plan, cache_fd) : -ENOMEM;
+	int error = places ? add_plan(places, plan) : -ENOMEM;
 
 	if (error)
 		log_errno(error, "cannot confine mvagent-blk to its files");
 	else
-		error = enter(plan, cache_fd, places, allow_degraded);
+		error = enter(plan, places, allow_degraded);
 	for (unsigned int i = 0; places && i < places->count; i++)
 		fd_close(&places->list[i].fd);
 	free(places);

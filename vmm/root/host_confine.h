@@ -5,10 +5,10 @@
 
 #include "vmm/root/host_plan.h"
 
-/* Confines the process, for good: it has the plan's directories, to be read, and @cache_fd (-1:
- * none), from which it may remove files; where the kernel has Landlock, of a directory that enters
- * in part only that part. The descriptors stay what they are. Without a plan nothing can be opened
- * any more. 0 or -errno with the sentence printed. */
-int host_confine(const struct host_plan *plan, int cache_fd, bool allow_degraded);
+/* Confines the process, for good: it has the plan's directories, to be read, and, where the kernel
+ * has Landlock, of a directory that enters in part only that part; started by root it is nobody
+ * then. The descriptors stay what they are. Without a plan nothing can be opened any more. 0 or
+ * -errno with the sentence printed. */
+int host_confine(const struct host_plan *plan, bool allow_degraded);
 
 #endif

@@ -22,7 +22,6 @@
 
 struct host_root {
 	struct host_plan plan;
-	struct host_cache *cache; /* NULL: none */
 	struct host_image image;
 	struct host_content *content;
 	uint64_t ready_ns; /* how long it took */
@@ -74,7 +73,7 @@ static void show_progress(void *context, uint32_t names)
 	fd_write_full(root->progress_fd, &names, sizeof(names));
 }
 
-static int build_image(struct host_root *root)
+static int build_image(struct host_root *root, struct host_cache *cache)
 {
 	const struct host_progress shown = {.show = show_progress, .context = root};
 	int64_t second = time(NULL);
@@ -82,21 +81,24 @@ static int build_image(struct host_root *root)
 		host_image_build(&root->image, &root->plan, root->progress_fd >= 0 ? &shown : NULL);
 
 	if (!error)
-		host_cache_save(root->cache, &root->image, second);
+		host_cache_save(cache, &root->image, second);
 	return error;
 }
 
 static int fill(struct host_root *root, const struct blk_options *options, unsigned int descriptors)
 {
+	struct host_cache *cache;
 	int error = make_plan(&root->plan, options);
 
 	if (!error)
-		error = host_cache_open(&root->cache, options->cache_fd, &root->plan);
+		error = host_cache_open(&cache, options->cache_fd, &root->plan);
 	if (error)
 		return error;
-	root->from_cache = host_cache_load(root->cache, &root->plan, &root->image) == 0;
+	root->from_cache = host_cache_load(cache, &root->plan, &root->image) == 0;
 	if (!root->from_cache)
-		error = build_image(root);
+		error = build_image(root, cache);
+	/* Who serves the guest has no business there any more. */
+	host_cache_close(cache);
 	if (!error)
 		error = host_content_create(&root->content, &root->plan, &root->image, descriptors);
 	return error;
@@ -129,12 +131,8 @@ void host_root_destroy(struct host_root *root)
 {
 	if (!root)
 		return;
-	/* The next run looks again: what changed in place has left no trace in its directory. */
-	if (root->content && host_content_counters(root->content).changed)
-		host_cache_drop(root->cache);
 	host_content_destroy(root->content);
 	host_image_destroy(&root->image);
-	host_cache_close(root->cache);
 	host_plan_destroy(&root->plan);
 	free(root);
 }
@@ -147,6 +145,11 @@ const struct host_plan *host_root_plan(const struct host_root *root)
 struct content host_root_content(const struct host_root *root)
 {
 	return host_content_of(root->content);
+}
+
+bool host_root_is_outdated(const struct host_root *root)
+{
+	return host_content_counters(root->content).changed > 0;
 }
 
 void host_root_report(const struct host_root *root)

@@ -3,6 +3,8 @@
 #ifndef MVAGENT_ROOT_HOST_ROOT_H
 #define MVAGENT_ROOT_HOST_ROOT_H
 
+#include <stdbool.h>
+
 #include "vmm/root/content.h"
 #include "vmm/root/host_plan.h"
 #include "vmm/root/options.h"
@@ -16,6 +18,9 @@ void host_root_destroy(struct host_root *root);
 
 struct content host_root_content(const struct host_root *root);
 const struct host_plan *host_root_plan(const struct host_root *root);
+
+/* Whether a file was asked for that is not what it was in the image. */
+bool host_root_is_outdated(const struct host_root *root);
 
 /* Prints counts (log_info). */
 void host_root_report(const struct host_root *root);

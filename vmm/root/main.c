@@ -11,6 +11,7 @@
 #include "vmm/jail/filter.h"
 #include "vmm/jail/jail.h"
 #include "vmm/root/blk.h"
+#include "vmm/root/host_cache.h"
 #include "vmm/root/host_confine.h"
 #include "vmm/root/host_root.h"
 #include "vmm/root/image.h"
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
 	struct server server = {0};
 	struct blk_options options;
 	struct content content;
-	int result = blk_options_parse(&options, argc, argv);
+	int status, result = blk_options_parse(&options, argc, argv);
 
 	if (result <= 0)
 		return result ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -164,8 +165,9 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (options.socket_path)
 		options.socket_fd = vhost_backend_listen(options.socket_path);
-	if (options.socket_fd < 0 || host_confine(server.host ? host_root_plan(server.host) : NULL,
-						  options.cache_fd, options.allow_degraded))
+	fd_close(&options.cache_fd);
+	if (options.socket_fd < 0 ||
+	    host_confine(server.host ? host_root_plan(server.host) : NULL, options.allow_degraded))
 		return EXIT_FAILURE;
 
 	result = server_create(&server, &options, &content, options.socket_fd);
@@ -185,8 +187,10 @@ int main(int argc, char **argv)
 			log_errno(result, "the vhost-user session failed");
 		report(&server);
 	}
+	status = result                                              ? EXIT_FAILURE
+		 : server.host && host_root_is_outdated(server.host) ? HOST_CACHE_OUTDATED
+								     : EXIT_SUCCESS;
 	server_destroy(&server);
-	fd_close(&options.cache_fd);
 	fd_close(&options.image_fd);
-	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+	return status;
 }
