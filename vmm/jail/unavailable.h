@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which errors say that a host has no such wall, or none for this user: it is done without then, if
- * another holds. Any other (no memory, too many processes or files) is a failure: what could be had a
- * moment later must not be missing now. */
+/*
+ * Which errors say that a host has no such wall, or none for this user: it is done without then, if
+ * another holds. Any other (no memory, too many processes or files) is a failure: what could be had
+ * a moment later must not be missing now.
+ */
 #ifndef MVAGENT_JAIL_UNAVAILABLE_H
 #define MVAGENT_JAIL_UNAVAILABLE_H
 
