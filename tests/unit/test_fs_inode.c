@@ -225,7 +225,7 @@ static void test_full_set_of_identities(void **state)
 	(void)state;
 	for (identity.number = 1; identity_set_put(&set, &identity, 2) == 0; identity.number++)
 		assert_in_range(identity.number, 1, LIMIT_FS_REMEMBERED);
-	assert_int_equal(set.count, LIMIT_FS_REMEMBERED);
+	assert_int_equal(set.inodes.count, LIMIT_FS_REMEMBERED);
 	identity.number = 7;
 	assert_int_equal(identity_set_put(&set, &identity, 1), 0);
 	assert_int_equal(identity_set_value(&set, &identity), 1);

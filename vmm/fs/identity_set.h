@@ -1,35 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded set of host inodes: what must be remembered of files that the guest has forgotten. */
+/* inode_set.h for the identities of inodes: what must be remembered of files that the guest has
+ * forgotten. At most LIMIT_FS_REMEMBERED. */
 #ifndef MVAGENT_FS_IDENTITY_SET_H
 #define MVAGENT_FS_IDENTITY_SET_H
 
+#include "vmm/base/inode_set.h"
 #include "vmm/fs/inode.h"
 
-struct identity_slot {
-	uint64_t device;
-	uint64_t number; /* 0: free (no file system uses it) */
-	int64_t birth_ns;
-	mode_t type;
-	uint32_t value;
-};
-
 struct identity_set {
-	struct identity_slot *slots; /* open addressing */
-	uint64_t key;                /* random: the guest can choose among many inodes */
-	uint32_t capacity;           /* a power of two, or 0 before the first */
-	uint32_t count;
+	struct inode_set inodes;
 };
 
-void identity_set_destroy(struct identity_set *set);
+static inline struct inode_key identity_key(const struct inode_identity *identity)
+{
+	return (struct inode_key){
+		.device = identity->device,
+		.number = identity->number,
+		.birth_ns = identity->birth_ns,
+		.type = identity->type,
+	};
+}
 
-/* Adds one; there already is no error. 0, -ENOSPC (LIMIT_FS_REMEMBERED) or -ENOMEM. */
-int identity_set_add(struct identity_set *set, const struct inode_identity *identity);
-void identity_set_remove(struct identity_set *set, const struct inode_identity *identity);
+static inline void identity_set_destroy(struct identity_set *set)
+{
+	inode_set_destroy(&set->inodes);
+}
 
-/* The same with a value other than 0, as a map; 0: it is not there. */
-int identity_set_put(struct identity_set *set, const struct inode_identity *identity,
-		     uint32_t value);
-uint32_t identity_set_value(const struct identity_set *set, const struct inode_identity *identity);
-bool identity_set_has(const struct identity_set *set, const struct inode_identity *identity);
+/* Adds one with a value other than 0, or gives it another. 0, -ENOSPC or -ENOMEM. */
+static inline int identity_set_put(struct identity_set *set, const struct inode_identity *identity,
+				   uint32_t value)
+{
+	const struct inode_key key = identity_key(identity);
+
+	set->inodes.limit = LIMIT_FS_REMEMBERED;
+	return inode_set_put(&set->inodes, &key, value);
+}
+
+static inline int identity_set_add(struct identity_set *set, const struct inode_identity *identity)
+{
+	return identity_set_put(set, identity, 1);
+}
+
+static inline void identity_set_remove(struct identity_set *set,
+				       const struct inode_identity *identity)
+{
+	const struct inode_key key = identity_key(identity);
+
+	inode_set_remove(&set->inodes, &key);
+}
+
+/* 0: it is not there. */
+static inline uint32_t identity_set_value(const struct identity_set *set,
+					  const struct inode_identity *identity)
+{
+	const struct inode_key key = identity_key(identity);
+
+	return inode_set_value(&set->inodes, &key);
+}
+
+static inline bool identity_set_has(const struct identity_set *set,
+				    const struct inode_identity *identity)
+{
+	return identity_set_value(set, identity) != 0;
+}
 
 #endif

@@ -29,16 +29,12 @@ struct jail_directory {
 	bool whiteouts; /* character devices may be made: 0:0 needs no privilege, others do */
 };
 
-/* Something in one of the directories: a file or directory that may be read. */
-struct jail_place {
-	int fd; /* O_PATH is enough */
-};
-
 struct jail {
 	const struct jail_directory *directories; /* all that can be opened */
 	unsigned int directory_count;
-	/* Unless this is NULL: what Landlock lets through of the directories, and how. */
-	const struct jail_place *places;
+	/* Unless this is NULL: descriptors (O_PATH is enough) of the files and directories below
+	 * these that Landlock lets be read; nothing else. */
+	const int *places;
 	unsigned int place_count;
 	uint64_t capabilities; /* that are kept where there are any: capabilities.h */
 	bool proc;             /* it opens its own files by /proc/self/fd */

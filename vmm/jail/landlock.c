@@ -61,12 +61,12 @@ static uint64_t landlock_rights_of(const struct jail_directory *directory)
 	return rights;
 }
 
-static uint64_t landlock_rights_in_place(const struct jail_place *place)
+static uint64_t landlock_rights_in_place(int fd)
 {
 	struct stat status;
 
 	/* Rights that are about directories are refused for a file. */
-	if (fstat(place->fd, &status) == 0 && !S_ISDIR(status.st_mode))
+	if (fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode))
 		return LANDLOCK_ACCESS_FS_READ_FILE;
 	return RIGHTS_READ;
 }
@@ -134,13 +134,13 @@ int landlock_confine(const struct jail_directory *directories, unsigned int coun
 	return error ? error : landlock_enter(ruleset);
 }
 
-int landlock_confine_to_places(const struct jail_place *places, unsigned int count)
+int landlock_confine_to_places(const int *places, unsigned int count)
 {
 	uint64_t rights;
 	FD_CLEANUP int ruleset = landlock_begin(&rights, false);
 	int error = ruleset < 0 ? ruleset : 0;
 
 	for (unsigned int i = 0; i < count && !error; i++)
-		error = landlock_add(ruleset, places[i].fd, landlock_rights_in_place(&places[i]));
+		error = landlock_add(ruleset, places[i], landlock_rights_in_place(places[i]));
 	return error ? error : landlock_enter(ruleset);
 }

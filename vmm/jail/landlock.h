@@ -15,6 +15,6 @@
 int landlock_confine(const struct jail_directory *directories, unsigned int count);
 
 /* The same for single files, and for directories in parts. */
-int landlock_confine_to_places(const struct jail_place *places, unsigned int count);
+int landlock_confine_to_places(const int *places, unsigned int count);
 
 #endif

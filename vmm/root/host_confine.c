@@ -17,7 +17,7 @@
 
 struct places {
 	unsigned int count;
-	struct jail_place list[LIMIT_ROOT_PLACES];
+	int list[LIMIT_ROOT_PLACES];
 };
 
 /* Takes over @fd. */
@@ -27,7 +27,7 @@ static int add_place(struct places *places, int fd)
 		fd_close(&fd);
 		return -E2BIG;
 	}
-	places->list[places->count++] = (struct jail_place){.fd = fd};
+	places->list[places->count++] = fd;
 	return 0;
 }
 
@@ -120,7 +120,7 @@ int host_confine(const struct host_plan *plan, bool allow_degraded)
 	else
 		error = enter(plan, places, allow_degraded);
 	for (unsigned int i = 0; places && i < places->count; i++)
-		fd_close(&places->list[i].fd);
+		fd_close(&places->list[i]);
 	free(places);
 	return error;
 }

@@ -9,13 +9,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "vmm/base/fd.h"
+#include "vmm/base/inode_set.h"
 #include "vmm/base/log.h"
 #include "vmm/root/erofs.h"
 #include "vmm/root/erofs_format.h"
-#include "vmm/root/host_links.h"
 #include "vmm/root/host_names.h"
 #include "vmm/root/path_rules.h"
 
@@ -37,7 +38,7 @@ struct walk {
 	struct host_counts *counts;
 	const struct host_progress *progress; /* may be NULL */
 	struct host_names names;
-	struct host_links links;
+	struct inode_set links; /* files with several names: the node of the first, plus 1 */
 	uint64_t file_blocks;
 	uint64_t mounts[LIMIT_ROOT_SOURCES]; /* of each source: all of it is on that one */
 	char *path;                          /* of the directory, in the guest, without "/" */
@@ -203,16 +204,29 @@ static int add_symlink(struct walk *walk, const struct place *place, int64_t ind
 	return set_text(walk, index, target);
 }
 
-static int add_file(struct walk *walk, int64_t index, const struct statx *status)
+/* The node of the first name of a file, which is @index if this is that. 0 or -errno. */
+static int find_first_name(struct walk *walk, const struct statx *status, uint32_t index,
+			   uint32_t *first)
 {
-	int64_t first = index;
+	const struct inode_key inode = {
+		.device = makedev(status->stx_dev_major, status->stx_dev_minor),
+		.number = status->stx_ino,
+	};
+	uint32_t found = status->stx_nlink > 1 ? inode_set_value(&walk->links, &inode) : 0;
 
-	if (status->stx_nlink > 1)
-		first = host_links_find(&walk->links, status, (uint32_t)index);
-	if (first < 0)
-		return (int)first;
+	*first = found ? found - 1 : index;
+	return status->stx_nlink > 1 && !found ? inode_set_put(&walk->links, &inode, index + 1) : 0;
+}
+
+static int add_file(struct walk *walk, uint32_t index, const struct statx *status)
+{
+	uint32_t first;
+	int error = find_first_name(walk, status, index, &first);
+
+	if (error)
+		return error;
 	walk->tree->nodes[index].kind = TREE_FILE;
-	walk->tree->nodes[index].same_as = (uint32_t)first;
+	walk->tree->nodes[index].same_as = first;
 	if (first == index)
 		walk->file_blocks += erofs_blocks_of(status->stx_size);
 	return 0;
@@ -242,7 +256,7 @@ static int add_host_child(struct walk *walk, const struct place *place, const ch
 	if (S_ISLNK(status.stx_mode))
 		return add_symlink(walk, place, index, name);
 	if (S_ISREG(status.stx_mode))
-		return add_file(walk, index, &status);
+		return add_file(walk, (uint32_t)index, &status);
 	walk->tree->nodes[index].kind = TREE_DIRECTORY;
 	return 0;
 }
@@ -388,8 +402,12 @@ int host_tree_build(const struct host_plan *plan, struct tree *tree, struct host
 		    const struct host_progress *progress)
 {
 	char path[PATH_MAX];
-	struct walk walk = {
-		.plan = plan, .tree = tree, .counts = counts, .progress = progress, .path = path};
+	struct walk walk = {.plan = plan,
+			    .tree = tree,
+			    .counts = counts,
+			    .progress = progress,
+			    .path = path,
+			    .links = {.limit = LIMIT_ROOT_NODES}};
 	int64_t root;
 	int error;
 
@@ -406,7 +424,7 @@ int host_tree_build(const struct host_plan *plan, struct tree *tree, struct host
 	}
 	count_nodes(tree, counts);
 	host_names_free(&walk.names);
-	host_links_free(&walk.links);
+	inode_set_destroy(&walk.links);
 	if (error == -E2BIG)
 		log_error("the host's directories have more than %u names: leave some out with "
 			  "--root-hide",
