@@ -287,6 +287,12 @@ static inline void harness_destroy(struct harness *harness)
 	free(harness);
 }
 
+static inline int harness_teardown(void **state)
+{
+	harness_destroy(*state);
+	return 0;
+}
+
 /* --- single operations; each returns the reply's error --- */
 
 static inline int call_entry(struct harness *harness, int error, uint64_t *node_id)
@@ -314,6 +320,15 @@ static inline int call_lookup(struct harness *harness, uint64_t parent, const ch
 	return call_entry(harness,
 			  harness_call(harness, FUSE_LOOKUP, parent, NAME(name), NONE, NONE),
 			  node_id);
+}
+
+/* The node of a name that is there. */
+static inline uint64_t harness_node(struct harness *harness, uint64_t parent, const char *name)
+{
+	uint64_t id;
+
+	assert_int_equal(call_lookup(harness, parent, name, &id), 0);
+	return id;
 }
 
 static inline int call_mkdir(struct harness *harness, uint64_t parent, const char *name,

@@ -12,12 +12,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	harness_destroy(*state);
-	return 0;
-}
-
 static void test_read_write(void **state)
 {
 	struct harness *h = *state;
@@ -425,10 +419,10 @@ static void test_access_and_rest(void **state)
 	assert_true(statfs_out.st.blocks > 0);
 }
 
-#define ON_TMPFS(test) cmocka_unit_test_prestate_setup_teardown(test, setup, teardown, NULL)
-#define ON_DISK(test)                                          \
-	{                                                      \
-#test " (/tmp)", test, setup, teardown, "/tmp" \
+#define ON_TMPFS(test) cmocka_unit_test_prestate_setup_teardown(test, setup, harness_teardown, NULL)
+#define ON_DISK(test)                                                  \
+	{                                                              \
+#test " (/tmp)", test, setup, harness_teardown, "/tmp" \
 	}
 
 int main(void)

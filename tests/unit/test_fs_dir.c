@@ -10,12 +10,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	harness_destroy(*state);
-	return 0;
-}
-
 static void make_entries(struct harness *h)
 {
 	char name[64];
@@ -248,10 +242,10 @@ static void test_wrong_kinds(void **state)
 	assert_int_equal(call_release(h, FUSE_RELEASE, FUSE_ROOT_ID, open.fh), -EBADF);
 }
 
-#define ON_TMPFS(test) cmocka_unit_test_prestate_setup_teardown(test, setup, teardown, NULL)
-#define ON_DISK(test)                                          \
-	{                                                      \
-#test " (/tmp)", test, setup, teardown, "/tmp" \
+#define ON_TMPFS(test) cmocka_unit_test_prestate_setup_teardown(test, setup, harness_teardown, NULL)
+#define ON_DISK(test)                                                  \
+	{                                                              \
+#test " (/tmp)", test, setup, harness_teardown, "/tmp" \
 	}
 
 int main(void)

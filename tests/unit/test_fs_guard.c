@@ -29,20 +29,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	harness_destroy(*state);
-	return 0;
-}
-
-static uint64_t node(struct harness *h, uint64_t parent, const char *name)
-{
-	uint64_t id;
-
-	assert_int_equal(call_lookup(h, parent, name, &id), 0);
-	return id;
-}
-
 static bool listed(struct harness *h, uint64_t directory, uint32_t opendir_list, const char *name)
 {
 	bool found = false;
@@ -78,8 +64,8 @@ static void test_hidden_is_not_there(void **state)
 static void test_hidden_cannot_be_made(void **state)
 {
 	struct harness *h = *state;
-	uint64_t src = node(h, FUSE_ROOT_ID, "src");
-	uint64_t a = node(h, src, "a");
+	uint64_t src = harness_node(h, FUSE_ROOT_ID, "src");
+	uint64_t a = harness_node(h, src, "a");
 	static const char *const names[] = {".env", ".ENV", ".netrc", "id_rsa", ".env.x.local"};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
@@ -101,7 +87,7 @@ static void test_hidden_cannot_be_made(void **state)
 /* Contents, attributes and name of a file that is there. */
 static void refuse_all_changes(struct harness *h, uint64_t directory, const char *name)
 {
-	uint64_t id = node(h, directory, name);
+	uint64_t id = harness_node(h, directory, name);
 	struct fuse_setattr_in set = {.valid = FATTR_MODE, .mode = 0777};
 	struct fuse_setattr_in cut = {.valid = FATTR_SIZE, .size = 0};
 	struct fuse_setattr_in touch = {.valid = FATTR_MTIME_NOW};
@@ -126,15 +112,15 @@ static void refuse_all_changes(struct harness *h, uint64_t directory, const char
 static void test_protected_file(void **state)
 {
 	struct harness *h = *state;
-	uint64_t git = node(h, FUSE_ROOT_ID, ".git");
-	uint64_t src = node(h, FUSE_ROOT_ID, "src");
+	uint64_t git = harness_node(h, FUSE_ROOT_ID, ".git");
+	uint64_t src = harness_node(h, FUSE_ROOT_ID, "src");
 	uint64_t lock, fh;
 	uint32_t written;
 	char text[32];
 	ino_t inode;
 
 	refuse_all_changes(h, git, "config");
-	refuse_all_changes(h, node(h, FUSE_ROOT_ID, "module"), ".git");
+	refuse_all_changes(h, harness_node(h, FUSE_ROOT_ID, "module"), ".git");
 	/* It is there to a guest that asks for a new one, and may be read by one that does not. */
 	assert_int_equal(call_create(h, git, "config", O_RDWR | O_EXCL, 0600, NULL, NULL), -EEXIST);
 	assert_int_equal(call_create(h, git, "config", O_RDONLY, 0600, NULL, NULL), 0);
@@ -166,11 +152,11 @@ static void test_protected_file(void **state)
 static void test_protected_though_absent(void **state)
 {
 	struct harness *h = *state;
-	uint64_t git = node(h, FUSE_ROOT_ID, ".git");
-	uint64_t hooks = node(h, git, "hooks");
-	uint64_t objects = node(h, git, "objects");
-	uint64_t info = node(h, objects, "info");
-	uint64_t ci = node(h, FUSE_ROOT_ID, "ci");
+	uint64_t git = harness_node(h, FUSE_ROOT_ID, ".git");
+	uint64_t hooks = harness_node(h, git, "hooks");
+	uint64_t objects = harness_node(h, git, "objects");
+	uint64_t info = harness_node(h, objects, "info");
+	uint64_t ci = harness_node(h, FUSE_ROOT_ID, "ci");
 
 	assert_int_equal(call_create(h, hooks, "pre-commit", O_RDWR, 0755, NULL, NULL), -EACCES);
 	assert_int_equal(call_mkdir(h, hooks, "d", 0755, NULL), -EACCES);
@@ -208,14 +194,14 @@ static void test_ancestors_keep_their_names(void **state)
 	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "other", FUSE_ROOT_ID, "x.git", 0), -EACCES);
 	/* Directories without such a name move freely, with all that they hold. */
 	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "module", FUSE_ROOT_ID, "m", 0), 0);
-	refuse_all_changes(h, node(h, FUSE_ROOT_ID, "m"), ".git");
+	refuse_all_changes(h, harness_node(h, FUSE_ROOT_ID, "m"), ".git");
 }
 
 static void test_new_repositories_are_free(void **state)
 {
 	struct harness *h = *state;
-	uint64_t src = node(h, FUSE_ROOT_ID, "src");
-	uint64_t git, hooks, file, old = node(h, FUSE_ROOT_ID, ".git"), modules, module;
+	uint64_t src = harness_node(h, FUSE_ROOT_ID, "src");
+	uint64_t git, hooks, file, old = harness_node(h, FUSE_ROOT_ID, ".git"), modules, module;
 	struct fuse_open_out out;
 
 	assert_int_equal(call_mkdir(h, src, ".git", 0755, &git), 0);
@@ -224,7 +210,7 @@ static void test_new_repositories_are_free(void **state)
 	assert_int_equal(call_create(h, hooks, "pre-commit.sample", O_RDWR, 0755, NULL, NULL), 0);
 	/* Also when the guest has forgotten it meanwhile. */
 	harness_forget(h, git, 1);
-	git = node(h, src, ".git");
+	git = harness_node(h, src, ".git");
 	assert_int_equal(call_create(h, git, "commondir", O_RDWR, 0644, NULL, NULL), 0);
 	assert_int_equal(call_rename(h, src, ".git", src, "repository", 0), -EACCES);
 	assert_int_equal(call_mkdir(h, src, "tree", 0755, &src), 0);
@@ -263,8 +249,8 @@ static void test_packages_are_free(void **state)
 static void test_symlinks_in_the_way(void **state)
 {
 	struct harness *h = *state;
-	uint64_t git = node(h, FUSE_ROOT_ID, ".git");
-	uint64_t objects = node(h, git, "objects"), link;
+	uint64_t git = harness_node(h, FUSE_ROOT_ID, ".git");
+	uint64_t objects = harness_node(h, git, "objects"), link;
 
 	assert_int_equal(call_remove(h, FUSE_RMDIR, objects, "info"), 0);
 	assert_int_equal(call_symlink(h, objects, "info", "../../src", NULL), -EACCES);
@@ -274,7 +260,7 @@ static void test_symlinks_in_the_way(void **state)
 	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "harmless", FUSE_ROOT_ID, "ci", 0), -EACCES);
 	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "harmless", git, "modules", 0), -EACCES);
 	assert_int_equal(call_link(h, link, git, "worktrees"), -EACCES);
-	assert_int_equal(call_symlink(h, node(h, FUSE_ROOT_ID, "src"), ".git", "..", NULL),
+	assert_int_equal(call_symlink(h, harness_node(h, FUSE_ROOT_ID, "src"), ".git", "..", NULL),
 			 -EACCES);
 }
 
@@ -282,7 +268,7 @@ static void test_symlinks_in_the_way(void **state)
 static void test_repositories_without_a_name(void **state)
 {
 	struct harness *h = *state;
-	uint64_t src = node(h, FUSE_ROOT_ID, "src"), bare, id;
+	uint64_t src = harness_node(h, FUSE_ROOT_ID, "src"), bare, id;
 
 	assert_int_equal(call_mkdir(h, FUSE_ROOT_ID, "objects", 0755, NULL), 0);
 	assert_int_equal(call_mkdir(h, FUSE_ROOT_ID, "refs", 0755, NULL), 0);
@@ -335,16 +321,21 @@ static void test_hidden_by_another_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_hidden_is_not_there, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hidden_cannot_be_made, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_protected_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_protected_though_absent, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ancestors_keep_their_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_new_repositories_are_free, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_packages_are_free, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_symlinks_in_the_way, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_repositories_without_a_name, setup, teardown),
-		cmocka_unit_test_teardown(test_hidden_by_another_name, teardown),
+		cmocka_unit_test_setup_teardown(test_hidden_is_not_there, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_hidden_cannot_be_made, setup,
+						harness_teardown),
+		cmocka_unit_test_setup_teardown(test_protected_file, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_protected_though_absent, setup,
+						harness_teardown),
+		cmocka_unit_test_setup_teardown(test_ancestors_keep_their_names, setup,
+						harness_teardown),
+		cmocka_unit_test_setup_teardown(test_new_repositories_are_free, setup,
+						harness_teardown),
+		cmocka_unit_test_setup_teardown(test_packages_are_free, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_symlinks_in_the_way, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_repositories_without_a_name, setup,
+						harness_teardown),
+		cmocka_unit_test_teardown(test_hidden_by_another_name, harness_teardown),
 	};
 
 	return cmocka_run_group_tests_name("fs guard", tests, NULL, NULL);

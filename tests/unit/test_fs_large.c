@@ -159,16 +159,10 @@ static void test_many_files_few_descriptors(void **state)
 	assert_int_equal(system(remove), 0);
 }
 
-static int teardown(void **state)
-{
-	harness_destroy(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_many_files_few_descriptors, teardown),
+		cmocka_unit_test_teardown(test_many_files_few_descriptors, harness_teardown),
 	};
 
 	return cmocka_run_group_tests_name("fs large", tests, NULL, NULL);

@@ -22,12 +22,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	harness_destroy(*state);
-	return 0;
-}
-
 static void assert_text(struct harness *h, const char *name, const char *expected)
 {
 	char text[64];
@@ -95,7 +89,7 @@ static void test_attributes_go_to_a_copy(void **state)
 		assert_int_equal(after.st_mtime, before.st_mtime);
 		assert_int_equal(harness_host_stat(h, "a").st_nlink, 1);
 		if (i + 1 < ARRAY_SIZE(changes)) {
-			teardown(state);
+			harness_teardown(state);
 			*state = NULL;
 		}
 	}
@@ -415,17 +409,18 @@ static void test_holes_and_size_stay(void **state)
 	close(fd);
 }
 
-#define ON_BOTH(test)                                           \
-	cmocka_unit_test_setup_teardown(test, setup, teardown), \
-		cmocka_unit_test_prestate_setup_teardown(test, setup, teardown, (void *)1)
+#define ON_BOTH(test)                                                   \
+	cmocka_unit_test_setup_teardown(test, setup, harness_teardown), \
+		cmocka_unit_test_prestate_setup_teardown(test, setup, harness_teardown, (void *)1)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_BOTH(test_write_goes_to_a_copy),
-		cmocka_unit_test_setup_teardown(test_attributes_go_to_a_copy, setup, teardown),
-		cmocka_unit_test_prestate_setup_teardown(test_xattr_goes_to_a_copy, setup, teardown,
-							 (void *)1),
+		cmocka_unit_test_setup_teardown(test_attributes_go_to_a_copy, setup,
+						harness_teardown),
+		cmocka_unit_test_prestate_setup_teardown(test_xattr_goes_to_a_copy, setup,
+							 harness_teardown, (void *)1),
 		ON_BOTH(test_open_files_follow),
 		ON_BOTH(test_links_of_the_guest_stay),
 		ON_BOTH(test_link_then_write),

@@ -8,12 +8,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	harness_destroy(*state);
-	return 0;
-}
-
 static void test_lookup(void **state)
 {
 	struct harness *h = *state;
@@ -268,10 +262,10 @@ static void test_names_of_any_bytes(void **state)
 	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, longest, NULL), 0);
 }
 
-#define ON_TMPFS(test) cmocka_unit_test_prestate_setup_teardown(test, setup, teardown, NULL)
-#define ON_DISK(test)                                          \
-	{                                                      \
-#test " (/tmp)", test, setup, teardown, "/tmp" \
+#define ON_TMPFS(test) cmocka_unit_test_prestate_setup_teardown(test, setup, harness_teardown, NULL)
+#define ON_DISK(test)                                                  \
+	{                                                              \
+#test " (/tmp)", test, setup, harness_teardown, "/tmp" \
 	}
 
 int main(void)

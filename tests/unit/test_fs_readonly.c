@@ -26,12 +26,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	harness_destroy(*state);
-	return 0;
-}
-
 static unsigned int count_entries(const struct harness *h)
 {
 	DIR *directory = opendir(h->directory);
@@ -164,10 +158,10 @@ static void test_reading_works(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_data, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_attributes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_reading_works, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_data, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_attributes, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_reading_works, setup, harness_teardown),
 	};
 
 	return cmocka_run_group_tests_name("fs_readonly", tests, NULL, NULL);

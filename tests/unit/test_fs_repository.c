@@ -37,20 +37,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	harness_destroy(*state);
-	return 0;
-}
-
-static uint64_t node(struct harness *h, uint64_t parent, const char *name)
-{
-	uint64_t id;
-
-	assert_int_equal(call_lookup(h, parent, name, &id), 0);
-	return id;
-}
-
 static uint64_t directory(struct harness *h, uint64_t parent, const char *name)
 {
 	uint64_t id;
@@ -113,7 +99,7 @@ static void test_git_obeys_it(void **state)
 	struct harness *h = *state;
 	char path[128];
 
-	make_repository(h, node(h, FUSE_ROOT_ID, "sub"), ".git");
+	make_repository(h, harness_node(h, FUSE_ROOT_ID, "sub"), ".git");
 	harness_host_write(h, "sub/.git/config", evil(h));
 	host_shell(h, "git status");
 	snprintf(path, sizeof(path), "%s/canary", h->outside);
@@ -123,7 +109,7 @@ static void test_git_obeys_it(void **state)
 static void test_written_in_place(void **state)
 {
 	struct harness *h = *state;
-	uint64_t git = make_repository(h, node(h, FUSE_ROOT_ID, "sub"), ".git"), fh;
+	uint64_t git = make_repository(h, harness_node(h, FUSE_ROOT_ID, "sub"), ".git"), fh;
 	struct fuse_setattr_in size = {.valid = FATTR_SIZE, .size = 4000};
 	struct fuse_fallocate_in allocate = {.length = 4000};
 	struct fuse_copy_file_range_in copy = {.len = 4000};
@@ -152,17 +138,17 @@ static void test_written_in_place(void **state)
 	assert_int_equal(harness_call(h, FUSE_FALLOCATE, 1, PIECE(allocate), NONE, NONE),
 			 -EOPNOTSUPP);
 	assert_int_equal(harness_call(h, FUSE_COPY_FILE_RANGE, 1, PIECE(copy), NONE, NONE), -EXDEV);
-	assert_int_equal(call_setattr(h, node(h, git, "config"), &size, NULL), -EACCES);
+	assert_int_equal(call_setattr(h, harness_node(h, git, "config"), &size, NULL), -EACCES);
 	/* By the handle of another file. */
 	size.valid = FATTR_SIZE | FATTR_FH;
-	assert_int_equal(call_setattr(h, node(h, git, "other"), &size, NULL), -EBADF);
+	assert_int_equal(call_setattr(h, harness_node(h, git, "other"), &size, NULL), -EBADF);
 	assert_git_is_safe(h);
 }
 
 static void test_renamed_into_place(void **state)
 {
 	struct harness *h = *state;
-	uint64_t sub = node(h, FUSE_ROOT_ID, "sub"), fh, id, again;
+	uint64_t sub = harness_node(h, FUSE_ROOT_ID, "sub"), fh, id, again;
 	uint64_t git = make_repository(h, sub, ".git");
 	struct fuse_create_in in = {.flags = O_RDWR, .mode = 0644};
 	uint32_t written;
@@ -172,25 +158,25 @@ static void test_renamed_into_place(void **state)
 	assert_int_equal(call_rename(h, git, "config.lock", git, "CONFIG", 0), -EACCES);
 	assert_int_equal(put(h, git, "ok.lock", PLAIN, &fh), 0);
 	/* With another name to write it by. */
-	assert_int_equal(call_link(h, node(h, git, "ok.lock"), sub, "other"), 0);
+	assert_int_equal(call_link(h, harness_node(h, git, "ok.lock"), sub, "other"), 0);
 	assert_int_equal(call_rename(h, git, "ok.lock", git, "config", 0), -EACCES);
 	assert_int_equal(call_remove(h, FUSE_UNLINK, sub, "other"), 0);
 	assert_int_equal(call_rename(h, git, "ok.lock", git, "config", 0), 0);
 	/* With a file that is still open, and from then on. */
 	assert_int_equal(call_write(h, fh, 0, "[x]", 3, 0, 0, &written), -EACCES);
-	id = node(h, git, "config");
+	id = harness_node(h, git, "config");
 	assert_int_equal(call_link(h, id, sub, "other"), -EACCES);
 	assert_int_equal(call_rename(h, git, "config.lock", git, "config", RENAME_EXCHANGE),
 			 -EACCES);
 	/* The guest claims to have forgotten it. */
 	harness_forget(h, id, 1000);
 	assert_int_equal(call_write(h, fh, 0, "[x]", 3, 0, 0, &written), -EBADF);
-	again = node(h, git, "config");
+	again = harness_node(h, git, "config");
 	assert_int_not_equal(again, id);
 	assert_int_equal(call_write(h, fh, 0, "[x]", 3, 0, 0, &written), -EBADF);
 	/* By a link from elsewhere, or of a file without a name. */
 	assert_int_equal(call_remove(h, FUSE_UNLINK, git, "config"), 0);
-	assert_int_equal(call_link(h, node(h, git, "config.lock"), git, "config"), -EACCES);
+	assert_int_equal(call_link(h, harness_node(h, git, "config.lock"), git, "config"), -EACCES);
 	assert_int_equal(
 		call_entry(h, harness_call(h, FUSE_TMPFILE, sub, PIECE(in), NAME("/"), NONE), &id),
 		0);
@@ -203,7 +189,7 @@ static void test_renamed_into_place(void **state)
 static void test_hooks(void **state)
 {
 	struct harness *h = *state;
-	uint64_t sub = node(h, FUSE_ROOT_ID, "sub"), hooks;
+	uint64_t sub = harness_node(h, FUSE_ROOT_ID, "sub"), hooks;
 	uint64_t git = make_repository(h, sub, ".git"), other = directory(h, sub, "other");
 
 	assert_int_equal(put(h, other, "pre-commit", "#!/bin/sh\n", NULL), 0);
@@ -214,8 +200,10 @@ static void test_hooks(void **state)
 			 -EACCES);
 	assert_int_equal(call_mknod(h, hooks, "pre-commit", S_IFREG | 0755, NULL), -EACCES);
 	assert_int_equal(call_rename(h, other, "pre-commit", hooks, "pre-commit", 0), -EACCES);
-	assert_int_equal(call_link(h, node(h, other, "pre-commit"), hooks, "pre-commit"), -EACCES);
-	assert_int_equal(call_link(h, node(h, other, "pre-commit"), hooks, "x.sample"), -EACCES);
+	assert_int_equal(call_link(h, harness_node(h, other, "pre-commit"), hooks, "pre-commit"),
+			 -EACCES);
+	assert_int_equal(call_link(h, harness_node(h, other, "pre-commit"), hooks, "x.sample"),
+			 -EACCES);
 	assert_int_equal(call_rename(h, sub, "other", git, "hooks", RENAME_EXCHANGE), -EACCES);
 	/* As "git init" does. */
 	assert_int_equal(put(h, hooks, "pre-commit.sample", "#!/bin/sh\n", NULL), 0);
@@ -229,8 +217,10 @@ static void test_hooks(void **state)
 static void test_led_elsewhere(void **state)
 {
 	struct harness *h = *state;
-	uint64_t sub = node(h, FUSE_ROOT_ID, "sub"), plain = node(h, FUSE_ROOT_ID, "plain");
-	uint64_t old = node(h, FUSE_ROOT_ID, ".git"), modules = directory(h, old, "modules");
+	uint64_t sub = harness_node(h, FUSE_ROOT_ID, "sub"),
+		 plain = harness_node(h, FUSE_ROOT_ID, "plain");
+	uint64_t old = harness_node(h, FUSE_ROOT_ID, ".git"),
+		 modules = directory(h, old, "modules");
 	uint64_t module = make_repository(h, modules, "new"), other;
 
 	/* All but the configuration, which "commondir" would have git look for elsewhere. */
@@ -240,7 +230,8 @@ static void test_led_elsewhere(void **state)
 	assert_int_equal(call_remove(h, FUSE_UNLINK, module, "commondir"), 0);
 	assert_int_equal(put(h, plain, "there", "../../../plain\n", NULL), 0);
 	assert_int_equal(call_rename(h, plain, "there", module, "commondir", 0), -EACCES);
-	assert_int_equal(call_link(h, node(h, plain, "there"), module, "commondir"), -EACCES);
+	assert_int_equal(call_link(h, harness_node(h, plain, "there"), module, "commondir"),
+			 -EACCES);
 	harness_host_write(h, ".git/modules/new/commondir", "../../../plain\n");
 	directory(h, plain, "objects");
 	directory(h, plain, "refs");
@@ -268,10 +259,11 @@ static void test_led_elsewhere(void **state)
 static void test_moved_into_place(void **state)
 {
 	struct harness *h = *state;
-	uint64_t sub = node(h, FUSE_ROOT_ID, "sub"), old = node(h, FUSE_ROOT_ID, ".git");
+	uint64_t sub = harness_node(h, FUSE_ROOT_ID, "sub"),
+		 old = harness_node(h, FUSE_ROOT_ID, ".git");
 	uint64_t git = make_repository(h, sub, ".git"), modules = directory(h, git, "modules");
 	uint64_t ready = directory(h, sub, "ready"), inside = directory(h, git, "inside"), module;
-	uint64_t packages = node(h, FUSE_ROOT_ID, "node_modules");
+	uint64_t packages = harness_node(h, FUSE_ROOT_ID, "node_modules");
 	uint64_t package = directory(h, packages, "sub");
 
 	assert_int_equal(put(h, ready, "config", evil(h), NULL), 0);
@@ -289,7 +281,8 @@ static void test_moved_into_place(void **state)
 	assert_int_equal(call_rename(h, modules, "module", modules, "renamed", 0), 0);
 	/* Nor where package managers may do what they like otherwise. */
 	make_repository(h, package, ".git");
-	assert_int_equal(put(h, node(h, package, ".git"), "config", evil(h), NULL), -EACCES);
+	assert_int_equal(put(h, harness_node(h, package, ".git"), "config", evil(h), NULL),
+			 -EACCES);
 	assert_int_equal(call_rename(h, packages, "sub", old, "sub", 0), -EXDEV);
 	assert_git_is_safe(h);
 }
@@ -299,7 +292,7 @@ static void test_moved_into_place(void **state)
 static void test_moved_upwards(void **state)
 {
 	struct harness *h = *state;
-	uint64_t git = make_repository(h, node(h, FUSE_ROOT_ID, "sub"), ".git");
+	uint64_t git = make_repository(h, harness_node(h, FUSE_ROOT_ID, "sub"), ".git");
 	uint64_t modules = directory(h, git, "modules"), deep = directory(h, modules, "deep");
 	uint64_t module = make_repository(h, deep, "module");
 
@@ -313,9 +306,10 @@ static void test_moved_upwards(void **state)
 	/* Down, or to its side: it stays within. A repository may come to be a submodule's. */
 	assert_int_equal(call_rename(h, deep, "module", deep, "renamed", 0), 0);
 	assert_int_equal(call_rename(h, deep, "renamed", directory(h, deep, "deeper"), "m", 0), 0);
-	make_repository(h, node(h, FUSE_ROOT_ID, "plain"), ".git");
+	make_repository(h, harness_node(h, FUSE_ROOT_ID, "plain"), ".git");
 	assert_int_equal(
-		call_rename(h, node(h, FUSE_ROOT_ID, "plain"), ".git", modules, "plain", 0), 0);
+		call_rename(h, harness_node(h, FUSE_ROOT_ID, "plain"), ".git", modules, "plain", 0),
+		0);
 }
 
 /* What this stands on: git on the host writes through symbolic links in its repository. */
@@ -336,8 +330,9 @@ static void test_git_writes_through_links(void **state)
 static void test_links_in_repositories(void **state)
 {
 	struct harness *h = *state;
-	uint64_t sub = node(h, FUSE_ROOT_ID, "sub"), plain = node(h, FUSE_ROOT_ID, "plain");
-	uint64_t old = node(h, FUSE_ROOT_ID, ".git"), logs = node(h, old, "logs");
+	uint64_t sub = harness_node(h, FUSE_ROOT_ID, "sub"),
+		 plain = harness_node(h, FUSE_ROOT_ID, "plain");
+	uint64_t old = harness_node(h, FUSE_ROOT_ID, ".git"), logs = harness_node(h, old, "logs");
 	uint64_t git = make_repository(h, sub, ".git"), bare = make_repository(h, sub, "x.git");
 	uint64_t deep = directory(h, directory(h, bare, "logs"), "y.git"), link, at;
 	static const char *const names[] = {"index", "HEAD", "COMMIT_EDITMSG", "a", "index", "a"};
@@ -347,7 +342,8 @@ static void test_links_in_repositories(void **state)
 	assert_int_equal(call_remove(h, FUSE_UNLINK, logs, "HEAD"), 0);
 	assert_int_equal(call_symlink(h, plain, "link", target, &link), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
-		const uint64_t places[] = {old, logs, git, node(h, git, "refs"), bare, deep};
+		const uint64_t places[] = {old,  logs, git, harness_node(h, git, "refs"),
+					   bare, deep};
 
 		at = places[i];
 		assert_int_equal(call_symlink(h, at, names[i], target, NULL), -EACCES);
@@ -401,16 +397,18 @@ static void test_unprotected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_git_obeys_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_written_in_place, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_renamed_into_place, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hooks, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_led_elsewhere, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_moved_into_place, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_moved_upwards, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_git_writes_through_links, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_links_in_repositories, setup, teardown),
-		cmocka_unit_test_teardown(test_unprotected, teardown),
+		cmocka_unit_test_setup_teardown(test_git_obeys_it, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_written_in_place, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_renamed_into_place, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_hooks, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_led_elsewhere, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_moved_into_place, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_moved_upwards, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_git_writes_through_links, setup,
+						harness_teardown),
+		cmocka_unit_test_setup_teardown(test_links_in_repositories, setup,
+						harness_teardown),
+		cmocka_unit_test_teardown(test_unprotected, harness_teardown),
 	};
 
 	return cmocka_run_group_tests_name("fs repository", tests, NULL, NULL);

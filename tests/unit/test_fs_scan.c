@@ -15,12 +15,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	harness_destroy(*state);
-	return 0;
-}
-
 static void directories(struct harness *h, const char *const *names)
 {
 	char path[512];
@@ -52,14 +46,6 @@ static void serve(struct harness *h, struct capture *report)
 	capture_end(report);
 }
 
-static uint64_t node(struct harness *h, uint64_t parent, const char *name)
-{
-	uint64_t id;
-
-	assert_int_equal(call_lookup(h, parent, name, &id), 0);
-	return id;
-}
-
 /* A repository of that name (or none: the directory itself). */
 static void repository(struct harness *h, const char *prefix)
 {
@@ -82,16 +68,17 @@ static void expect_protected(struct harness *h, uint64_t id)
 	struct fuse_open_out out;
 	uint64_t modules;
 
-	assert_int_equal(call_open(h, FUSE_OPEN, node(h, id, "config"), O_RDWR, &out), -EACCES);
+	assert_int_equal(call_open(h, FUSE_OPEN, harness_node(h, id, "config"), O_RDWR, &out),
+			 -EACCES);
 	assert_int_equal(call_remove(h, FUSE_UNLINK, id, "config"), -EACCES);
-	assert_int_equal(
-		call_create(h, node(h, id, "hooks"), "pre-commit", O_RDWR, 0755, NULL, NULL),
-		-EACCES);
+	assert_int_equal(call_create(h, harness_node(h, id, "hooks"), "pre-commit", O_RDWR, 0755,
+				     NULL, NULL),
+			 -EACCES);
 	assert_int_equal(call_create(h, id, "commondir", O_RDWR, 0644, NULL, NULL), -EACCES);
 	assert_int_equal(call_create(h, id, "HEAD.lock", O_RDWR, 0644, NULL, NULL), 0);
 	assert_int_equal(call_rename(h, id, "HEAD.lock", id, "HEAD", 0), 0);
 	/* A submodule of the guest's in it. */
-	assert_int_equal(call_mkdir(h, node(h, id, "modules"), "new", 0755, &modules), 0);
+	assert_int_equal(call_mkdir(h, harness_node(h, id, "modules"), "new", 0755, &modules), 0);
 	assert_int_equal(call_create(h, modules, "config", O_RDWR, 0644, NULL, NULL), 0);
 	assert_int_equal(call_mkdir(h, modules, "hooks", 0755, &modules), 0);
 	assert_int_equal(call_create(h, modules, "pre-commit", O_RDWR, 0755, NULL, NULL), -EACCES);
@@ -108,20 +95,21 @@ static void test_repositories_of_any_name(void **state)
 	repository(h, "a/store/");
 	serve(h, &report);
 	assert_string_equal(report.text, "");
-	a = node(h, FUSE_ROOT_ID, "a");
-	expect_protected(h, node(h, FUSE_ROOT_ID, ".bare"));
-	expect_protected(h, node(h, a, "store"));
+	a = harness_node(h, FUSE_ROOT_ID, "a");
+	expect_protected(h, harness_node(h, FUSE_ROOT_ID, ".bare"));
+	expect_protected(h, harness_node(h, a, "store"));
 	/* What lies above it may move, it itself may not; without a HEAD it is one to
 	 * "commondir". */
 	assert_int_equal(call_rename(h, FUSE_ROOT_ID, ".bare", FUSE_ROOT_ID, "b", 0), -EACCES);
 	assert_int_equal(call_rename(h, a, "store", FUSE_ROOT_ID, "store", 0), -EACCES);
 	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "a", FUSE_ROOT_ID, "c", 0), 0);
-	assert_int_equal(call_create(h, node(h, node(h, FUSE_ROOT_ID, "c"), "store"), "commondir",
-				     O_RDWR, 0644, NULL, NULL),
+	assert_int_equal(call_create(h,
+				     harness_node(h, harness_node(h, FUSE_ROOT_ID, "c"), "store"),
+				     "commondir", O_RDWR, 0644, NULL, NULL),
 			 -EACCES);
-	assert_int_equal(
-		call_create(h, node(h, FUSE_ROOT_ID, "half"), "config", O_RDWR, 0644, NULL, NULL),
-		-EACCES);
+	assert_int_equal(call_create(h, harness_node(h, FUSE_ROOT_ID, "half"), "config", O_RDWR,
+				     0644, NULL, NULL),
+			 -EACCES);
 }
 
 static void test_the_share_is_one(void **state)
@@ -164,33 +152,37 @@ static void test_where_links_lead(void **state)
 	serve(h, &report);
 	assert_non_null(strstr(report.text, "symbolic links under hidden or protected names lead "
 					    "to what is hidden or protected for that: "));
-	conf = node(h, FUSE_ROOT_ID, "conf");
-	scripts = node(h, FUSE_ROOT_ID, "scripts");
+	conf = harness_node(h, FUSE_ROOT_ID, "conf");
+	scripts = harness_node(h, FUSE_ROOT_ID, "scripts");
 	assert_int_equal(call_lookup(h, conf, "secret", NULL), -ENOENT);
-	assert_int_equal(call_lookup(h, node(h, FUSE_ROOT_ID, "src"), "copy", NULL), -ENOENT);
+	assert_int_equal(call_lookup(h, harness_node(h, FUSE_ROOT_ID, "src"), "copy", NULL),
+			 -ENOENT);
 	/* Absent, and by way of a link that must stay. */
 	assert_int_equal(call_create(h, conf, "envrc", O_RDWR, 0644, NULL, NULL), -EACCES);
 	assert_int_equal(call_remove(h, FUSE_UNLINK, FUSE_ROOT_ID, "by"), -EACCES);
 	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "conf", FUSE_ROOT_ID, "c", 0), -EACCES);
-	assert_int_equal(call_open(h, FUSE_OPEN, node(h, scripts, "pre-commit"), O_RDWR, &out),
-			 -EACCES);
+	assert_int_equal(
+		call_open(h, FUSE_OPEN, harness_node(h, scripts, "pre-commit"), O_RDWR, &out),
+		-EACCES);
 	assert_int_equal(call_create(h, scripts, "post-merge", O_RDWR, 0755, NULL, NULL), -EACCES);
 	assert_int_equal(call_rename(h, FUSE_ROOT_ID, "scripts", FUSE_ROOT_ID, "s", 0), -EACCES);
-	assert_int_equal(call_open(h, FUSE_OPEN,
-				   node(h, node(h, FUSE_ROOT_ID, "agents"), "settings"), O_RDWR,
-				   &out),
-			 -EACCES);
+	assert_int_equal(
+		call_open(h, FUSE_OPEN,
+			  harness_node(h, harness_node(h, FUSE_ROOT_ID, "agents"), "settings"),
+			  O_RDWR, &out),
+		-EACCES);
 	/* A link in what a link leads to. */
-	assert_int_equal(call_open(h, FUSE_OPEN, node(h, node(h, FUSE_ROOT_ID, "skills"), "one"),
+	assert_int_equal(call_open(h, FUSE_OPEN,
+				   harness_node(h, harness_node(h, FUSE_ROOT_ID, "skills"), "one"),
 				   O_RDWR, &out),
 			 -EACCES);
 	/* A rule that goes on below a link. */
-	assert_int_equal(
-		call_create(h, node(h, FUSE_ROOT_ID, "src"), "deploy", O_RDWR, 0755, NULL, NULL),
-		-EACCES);
-	assert_int_equal(
-		call_create(h, node(h, FUSE_ROOT_ID, "src"), "main.c", O_RDWR, 0644, NULL, NULL),
-		0);
+	assert_int_equal(call_create(h, harness_node(h, FUSE_ROOT_ID, "src"), "deploy", O_RDWR,
+				     0755, NULL, NULL),
+			 -EACCES);
+	assert_int_equal(call_create(h, harness_node(h, FUSE_ROOT_ID, "src"), "main.c", O_RDWR,
+				     0644, NULL, NULL),
+			 0);
 }
 
 /* More links than can be kept in mind: nothing is served. */
@@ -290,7 +282,8 @@ static void test_closed(void **state)
 	}
 	serve(h, &report);
 	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "dark", NULL), -EACCES);
-	assert_int_equal(call_lookup(h, node(h, FUSE_ROOT_ID, "open"), "darker", NULL), -EACCES);
+	assert_int_equal(call_lookup(h, harness_node(h, FUSE_ROOT_ID, "open"), "darker", NULL),
+			 -EACCES);
 	capture_expect_sentence(
 		&report, "2 directories that you may not look into are closed to the guest: ");
 	assert_int_equal(root ? seteuid(0) : 0, 0);
@@ -350,7 +343,8 @@ static void break_links(struct harness *h)
 		char name[16];
 
 		snprintf(name, sizeof(name), "f%d", i);
-		if (call_open(h, FUSE_OPEN, node(h, FUSE_ROOT_ID, name), O_WRONLY, &out) == 0)
+		if (call_open(h, FUSE_OPEN, harness_node(h, FUSE_ROOT_ID, name), O_WRONLY, &out) ==
+		    0)
 			call_write(h, out.fh, 0, "NEW", 3, 0, 0, &written);
 	}
 }
@@ -406,14 +400,15 @@ static void test_killed_at_any_moment(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_repositories_of_any_name, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_the_share_is_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_where_links_lead, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_too_many_links, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_far_down, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_left_behind, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_killed_at_any_moment, setup, teardown),
-		cmocka_unit_test_teardown(test_closed, teardown),
+		cmocka_unit_test_setup_teardown(test_repositories_of_any_name, setup,
+						harness_teardown),
+		cmocka_unit_test_setup_teardown(test_the_share_is_one, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_where_links_lead, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_too_many_links, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_far_down, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_left_behind, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_killed_at_any_moment, setup, harness_teardown),
+		cmocka_unit_test_teardown(test_closed, harness_teardown),
 	};
 
 	return cmocka_run_group_tests_name("fs scan", tests, NULL, NULL);
