@@ -130,8 +130,8 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/repla
 replay: $(FUZZ_REPLAYS)
 
 # The hostile guest of the share: raw FUSE over vhost-user.
-HOSTILE := $(BUILD)/tests/hostile/fuse_client
-$(BUILD)/tests/hostile/fuse_client: $(BUILD)/obj/tests/hostile/fuse_client.o $(call archives,virtio loop base)
+HOSTILE := $(addprefix $(BUILD)/tests/hostile/,fuse_client fuse_rules)
+$(HOSTILE): $(BUILD)/tests/hostile/%: $(BUILD)/obj/tests/hostile/%.o $(call archives,virtio loop base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -l:liburing.a -lpthread -o $@
