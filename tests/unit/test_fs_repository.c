@@ -262,28 +262,40 @@ static void test_moved_into_place(void **state)
 	uint64_t sub = harness_node(h, FUSE_ROOT_ID, "sub"),
 		 old = harness_node(h, FUSE_ROOT_ID, ".git");
 	uint64_t git = make_repository(h, sub, ".git"), modules = directory(h, git, "modules");
-	uint64_t ready = directory(h, sub, "ready"), inside = directory(h, git, "inside"), module;
+	uint64_t ready = directory(h, sub, "ready"), inside = directory(h, git, "inside");
+	uint64_t module, other;
 	uint64_t packages = harness_node(h, FUSE_ROOT_ID, "node_modules");
 	uint64_t package = directory(h, packages, "sub");
 
 	assert_int_equal(put(h, ready, "config", evil(h), NULL), 0);
-	assert_int_equal(put(h, inside, "config", evil(h), NULL), 0);
+	assert_int_equal(put(h, inside, "config", evil(h), NULL), -EACCES);
 	assert_int_equal(call_rename(h, sub, "ready", modules, "ready", 0), -EACCES);
-	assert_int_equal(call_rename(h, git, "inside", modules, "inside", 0), -EACCES);
+	/* What is below .git is looked at there already. */
+	assert_int_equal(call_rename(h, git, "inside", modules, "inside", 0), 0);
+	assert_int_equal(put(h, inside, "config", evil(h), NULL), -EACCES);
 	assert_int_equal(call_rename(h, sub, "ready", sub, "x.git", 0), -EACCES);
-	assert_int_equal(call_rename(h, sub, "ready", git, "ready", 0), -EXDEV);
+	assert_int_equal(call_rename(h, sub, "ready", git, "ready", 0), -EACCES);
+	assert_int_equal(call_rename(h, sub, "ready", harness_node(h, old, "refs"), "ready", 0),
+			 -EXDEV);
 	/* Nor one that was looked at leave for where nobody looks. */
 	module = make_repository(h, modules, "module");
 	assert_int_equal(put(h, module, "config", PLAIN, NULL), 0);
 	assert_int_equal(call_rename(h, modules, "module", sub, "module", 0), -EACCES);
 	assert_int_equal(call_rename(h, git, "modules", sub, "modules", 0), -EACCES);
-	assert_int_equal(call_rename(h, modules, "module", git, "module", 0), -EACCES);
+	assert_int_equal(call_rename(h, modules, "module", git, "module", 0), -EXDEV);
 	assert_int_equal(call_rename(h, modules, "module", modules, "renamed", 0), 0);
+	/* As "git submodule absorbgitdirs" does; and what is below it then was below .git. */
+	other = make_repository(h, harness_node(h, FUSE_ROOT_ID, "plain"), ".git");
+	assert_int_equal(call_rename(h, sub, ".git", directory(h, other, "modules"), "m", 0), 0);
+	assert_int_equal(put(h, inside, "config", evil(h), NULL), -EACCES);
+	assert_int_equal(call_create(h, directory(h, inside, "hooks"), "post-index-change", O_RDWR,
+				     0755, NULL, NULL),
+			 -EACCES);
 	/* Nor where package managers may do what they like otherwise. */
 	make_repository(h, package, ".git");
 	assert_int_equal(put(h, harness_node(h, package, ".git"), "config", evil(h), NULL),
 			 -EACCES);
-	assert_int_equal(call_rename(h, packages, "sub", old, "sub", 0), -EXDEV);
+	assert_int_equal(call_rename(h, packages, "sub", old, "sub", 0), -EACCES);
 	assert_git_is_safe(h);
 }
 
@@ -363,7 +375,9 @@ static void test_links_in_repositories(void **state)
 	assert_int_equal(call_symlink(h, at, "link", target, NULL), 0);
 	assert_int_equal(call_rename(h, bare, "src", bare, "rr-cache", 0), -EXDEV);
 	assert_int_equal(call_rename(h, bare, "src", bare, "lib", 0), 0);
-	assert_int_equal(call_rename(h, bare, "lib", git, "lib", 0), -EXDEV);
+	assert_int_equal(call_rename(h, bare, "lib", git, "lib", 0), -EACCES);
+	assert_int_equal(call_rename(h, sub, "x.git", directory(h, git, "modules"), "x", 0),
+			 -EXDEV);
 }
 
 /* What the user lifts is lifted, and said how. */

@@ -30,13 +30,18 @@ bool git_is_repository_name(const char *name)
 	return length >= 4 && strcasecmp(name + length - 4, ".git") == 0;
 }
 
+/*
+ * What lies below ".git" may come to lie below another's modules with it, as submodules are taken
+ * in, and be a repository there. X.git may be a work tree, and is not moved to such a place.
+ */
 enum git_directory git_walk_up(struct git_walk *walk, const char *name)
 {
 	static const char *const data[] = {"objects", "refs", "logs", "hooks", "info", NULL};
 	static const char *const holders[] = {"modules", "worktrees", NULL};
 
 	if (git_is_repository_name(name))
-		return !walk->begun || (walk->holds_repositories && !walk->data)
+		return !walk->begun || (!walk->data &&
+					(walk->holds_repositories || strcasecmp(name, ".git") == 0))
 			       ? GIT_DIRECTORY_REPOSITORY
 			       : GIT_DIRECTORY_INSIDE;
 	walk->begun = true;

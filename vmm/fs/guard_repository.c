@@ -106,11 +106,11 @@ static bool repository_keeps(struct fs_server *server, const struct inode *direc
 	return repository_keep_up(server, &keep, directory);
 }
 
-/* The same of the directory @name of @parent. */
-static bool repository_keeps_name(struct fs_server *server, const char *name,
-				  const struct inode *parent)
+/* The same of any directory in the directory @name of @parent. */
+static bool repository_keeps_below(struct fs_server *server, const char *name,
+				   const struct inode *parent)
 {
-	struct git_keep keep = {0};
+	struct git_keep keep = {.begun = true};
 
 	return git_keep_up(&keep, name) || repository_keep_up(server, &keep, parent);
 }
@@ -296,9 +296,8 @@ static int repository_move_directory(struct fs_server *server, const struct inod
 	if (identity_set_has(&server->guard.scanned.repositories, &identity))
 		from = GIT_DIRECTORY_REPOSITORY;
 	/* Symbolic links in it were not looked at. */
-	if (from == to && from == GIT_DIRECTORY_INSIDE &&
-	    repository_keeps_name(server, new_name, new_directory) &&
-	    !repository_keeps_name(server, name, directory))
+	if (from == to && repository_keeps_below(server, new_name, new_directory) &&
+	    !repository_keeps_below(server, name, directory))
 		return -EXDEV;
 	/* Its work tree, so many directories up, would be outside of where it was allowed to be. */
 	if (from == to && from == GIT_DIRECTORY_REPOSITORY &&
