@@ -411,9 +411,8 @@ static void make_share(struct tree *tree)
 	need(link(path, other) == 0, other);
 }
 
-static int test_rules(const char *server, unsigned int rounds)
+static int test_rules(const char *name, bool review, const char *server, unsigned int rounds)
 {
-	const char *const options[] = {"--quiet", NULL};
 	unsigned long requests = 0;
 	const char *why = NULL;
 	struct machine machine;
@@ -421,7 +420,9 @@ static int test_rules(const char *server, unsigned int rounds)
 
 	tree_create(&tree);
 	make_share(&tree);
-	machine_create(&machine, server, tree.share, options);
+	machine_create(
+		&machine, server, tree.share,
+		(const char *const[]){"--quiet", review ? "--upper" : NULL, tree.upper, NULL});
 	machine_activate(&machine);
 	machine_init(&machine);
 	for (unsigned int round = 0; !why && round < rounds; round++) {
@@ -435,9 +436,9 @@ static int test_rules(const char *server, unsigned int rounds)
 		why = "the server did not end in order";
 	printf("# %lu requests, seed %llu\n", requests, (unsigned long long)first_seed);
 	if (why)
-		printf("not ok fuse_rules: %s: %s (left in %s)\n", walk_path, why, tree.base);
+		printf("not ok %s: %s: %s (left in %s)\n", name, walk_path, why, tree.base);
 	else
-		printf("ok fuse_rules\n");
+		printf("ok %s\n", name);
 	if (!why)
 		tree_destroy(&tree);
 	return why ? 1 : 0;
@@ -445,11 +446,17 @@ static int test_rules(const char *server, unsigned int rounds)
 
 int main(int argc, char **argv)
 {
+	unsigned int rounds;
+	int failures;
+
 	if (argc < 2 || argc > 4) {
 		fprintf(stderr, "usage: %s PATH-OF-MVAGENT-FS [SEED [ROUNDS]]\n", argv[0]);
 		return 2;
 	}
 	first_seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (unsigned long long)time(NULL);
 	random_state = first_seed;
-	return test_rules(argv[1], argc > 3 ? (unsigned int)strtoul(argv[3], NULL, 0) : 50);
+	rounds = argc > 3 ? (unsigned int)strtoul(argv[3], NULL, 0) : 50;
+	failures = test_rules("fuse_rules", false, argv[1], rounds);
+	failures += test_rules("fuse_rules_review", true, argv[1], rounds);
+	return failures ? 1 : 0;
 }
