@@ -172,6 +172,12 @@ static void test_defaults(void **state)
 		".claude/settings.json",
 		".mcp.json",
 		".gdbinit",
+		".hg/sharedpath",
+		"r/.rprofile",
+		".helix/languages.toml",
+		".direnv/flake-profile.rc",
+		".devcontainer/devcontainer.json",
+		".windsurf/hooks.json",
 	};
 	static const char *const open[] = {
 		".git",
