@@ -131,7 +131,7 @@ replay: $(FUZZ_REPLAYS)
 
 # The hostile guest of the share: raw FUSE over vhost-user.
 HOSTILE := $(addprefix $(BUILD)/tests/hostile/,fuse_client fuse_rules)
-$(HOSTILE): $(BUILD)/tests/hostile/%: $(BUILD)/obj/tests/hostile/%.o $(call archives,virtio loop base)
+$(HOSTILE): $(BUILD)/tests/hostile/%: $(BUILD)/obj/tests/hostile/%.o $(call archives,virtio wire loop base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -l:liburing.a -lpthread -o $@

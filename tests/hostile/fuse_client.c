@@ -18,6 +18,7 @@
 
 #include "tests/hostile/fuse_machine.h"
 #include "tests/hostile/fuse_tree.h"
+#include "vmm/wire/notify.h"
 
 static const char *server_path;
 static unsigned int seconds = 3;
@@ -200,8 +201,9 @@ static int report(const char *name, const char *why)
 /* One way to serve a share, and what a guest may do to it then. */
 struct manner {
 	const char *name;
-	const char *options[MACHINE_OPTIONS]; /* "UPPER" stands for that directory */
-	bool keeps_share;                     /* nothing in it changes */
+	/* "UPPER" stands for that directory, "NOTIFY" for a socket that notes are sent by. */
+	const char *options[MACHINE_OPTIONS];
+	bool keeps_share; /* nothing in it changes */
 };
 
 static const struct manner manners[] = {
@@ -210,7 +212,24 @@ static const struct manner manners[] = {
 	{"fuse_hostile_messages_review", {"--upper", "UPPER"}, true},
 	{"fuse_hostile_messages_exclusive", {"--cache", "exclusive"}, false},
 	{"fuse_hostile_messages_epoll", {"--no-io-uring", "--cache", "none"}, false},
+	{"fuse_hostile_messages_watched", {"--notify-fd", "NOTIFY"}, false},
+	{"fuse_hostile_messages_watched_review",
+	 {"--notify-fd", "NOTIFY", "--upper", "UPPER", "--no-io-uring"},
+	 true},
 };
+
+/* The guest's end of the socket for notes: says that it is ready, and then reads nothing of what it
+ * is told. */
+static void begin_notes(int pair[2], char number[16])
+{
+	uint8_t ready[NOTIFY_READY_BYTES];
+
+	need(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
+	need(fcntl(pair[0], F_SETFD, FD_CLOEXEC) == 0, "fcntl");
+	notify_encode_ready(ready);
+	need(write(pair[0], ready, sizeof(ready)) == (ssize_t)sizeof(ready), "READY");
+	snprintf(number, 16, "%d", pair[1]);
+}
 
 static int test_messages(const struct manner *manner)
 {
@@ -219,14 +238,20 @@ static int test_messages(const struct manner *manner)
 	struct machine machine;
 	const char *why = NULL;
 	unsigned long count;
+	char number[16];
+	int notes[2];
 
 	tree_create(&tree);
+	begin_notes(notes, number);
 	for (unsigned int i = 0; i < MACHINE_OPTIONS; i++) {
 		options[i] = manner->options[i];
 		if (options[i] && strcmp(options[i], "UPPER") == 0)
 			options[i] = tree.upper;
+		if (options[i] && strcmp(options[i], "NOTIFY") == 0)
+			options[i] = number;
 	}
 	machine_create(&machine, server_path, tree.share, options);
+	close(notes[1]);
 	machine_activate(&machine);
 	machine_init(&machine);
 	tree_start_swapping(&tree);
@@ -234,6 +259,11 @@ static int test_messages(const struct manner *manner)
 	tree_stop_swapping(&tree);
 	if (!still_serves(&machine))
 		why = "the server does not answer any more";
+	/* What is no READY, and the end. */
+	send(notes[0], "garbage", 7, MSG_NOSIGNAL);
+	close(notes[0]);
+	if (!still_serves(&machine))
+		why = "the server does not answer any more without its socket for notes";
 	if (machine_destroy(&machine))
 		why = "the server did not end in order";
 	if (!tree_canary_lives(&tree))
