@@ -131,19 +131,25 @@ static void inode_drop_fd(struct inode_table *table, int *fd)
 	inode_return_fd(table);
 }
 
+bool inode_close_fds(struct inode_table *table, struct inode *inode)
+{
+	if (!inode->name)
+		return false;
+	inode_unlist(table, inode);
+	inode_drop_fd(table, &inode->fd);
+	inode_drop_fd(table, &inode->lower_fd);
+	return true;
+}
+
 int inode_reserve_fd(struct inode_table *table)
 {
-	struct inode *victim;
 
 	if (table->fd_used >= table->fd_limit) {
 		/* The two used last may be those that the descriptor is wanted for. */
 		if (!table->oldest || table->oldest == table->newest ||
 		    table->oldest == inode_at(table, table->newest)->older)
 			return -ENFILE;
-		victim = inode_at(table, table->oldest);
-		inode_unlist(table, victim);
-		inode_drop_fd(table, &victim->fd);
-		inode_drop_fd(table, &victim->lower_fd);
+		inode_close_fds(table, inode_at(table, table->oldest));
 	}
 	table->fd_used++;
 	return 0;
@@ -207,6 +213,7 @@ int inode_add(struct inode_table *table, const struct inode_identity *identity, 
 	(*inode)->lookups = 0;
 	(*inode)->parent = 0;
 	(*inode)->name = NULL;
+	(*inode)->within_ms = 0;
 	(*inode)->listed = false;
 	/* The root is the only one of generation 0, so that no other id can ever be 0 or 1. */
 	if (slot != INODE_ROOT_SLOT && ++(*inode)->generation == 0)

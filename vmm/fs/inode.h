@@ -88,6 +88,7 @@ struct inode {
 	struct inode_number origin; /* what it was copied from; the guest sees this number */
 	uint32_t generation;
 	uint32_t hash_next; /* index of the next in the bucket, or in the list of free slots */
+	uint32_t within_ms; /* when its directory was last seen to be in the share: path.c */
 	uint32_t newer;     /* the list of descriptors that may be closed, by last use */
 	uint32_t older;
 	bool listed;
@@ -155,6 +156,9 @@ void inode_clear_place(struct inode_table *table, struct inode *inode);
  * but never those of the two inodes used last. Returns 0 or -ENFILE. */
 int inode_reserve_fd(struct inode_table *table);
 void inode_return_fd(struct inode_table *table);
+
+/* Closes the inode's descriptors if it can be found again by its name. Whether it can. */
+bool inode_close_fds(struct inode_table *table, struct inode *inode);
 
 /* Gives the inode a descriptor (reserved) when it has none; otherwise closes @fd. */
 void inode_adopt_fd(struct inode_table *table, struct inode *inode, int fd);

@@ -4,17 +4,22 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 #include "vmm/review/layout.h"
+
+/* How long a directory that was in the share is taken to be there. */
+#define PATH_WITHIN_MS 100U
 
 int path_check_name(const char *name)
 {
@@ -259,20 +264,75 @@ static int path_revive(struct inode_table *table, struct inode *inode,
 	return path_adopt_entry(table, inode, &entry);
 }
 
+static uint32_t path_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint32_t)((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
+}
+
+/* The kernel goes up from a directory only as long as that stays below the root of its mount
+ * (path_connected in fs/namei.c), which in the jail is the share. 1: it does, 0: it does not;
+ * -errno: the directory lets nobody in. */
+static int path_leads_up(int fd)
+{
+	if (fd < 0 || faccessat(fd, "..", F_OK, 0) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : -errno;
+}
+
+/*
+ * Whether an open directory, or the one that an open file was found in, is still in the share: the
+ * host may have moved it out, and its descriptor went with it. Looked at once in a while.
+ */
+static bool path_is_within(struct inode_table *table, struct inode *inode)
+{
+	struct inode *directory = inode;
+	uint32_t now;
+	int up, lower_up;
+
+	if (inode->identity.type != S_IFDIR)
+		directory = inode->name ? inode_find(table, inode->parent) : NULL;
+	if (!directory || directory->id == FUSE_ROOT_ID)
+		return true;
+	now = path_now_ms();
+	if (now - directory->within_ms < PATH_WITHIN_MS)
+		return true;
+	/* That of a file may have been closed; finding it may close the file. */
+	if (directory->fd < 0 && path_inode_fd(table, directory) < 0)
+		return false;
+	up = path_leads_up(directory->fd);
+	lower_up = path_leads_up(directory->lower_fd);
+	if (up > 0 && lower_up > 0)
+		directory->within_ms = now;
+	return up && lower_up;
+}
+
+/* The same, having closed it if it is not, so that it will be found by its name or not at all. */
+static bool path_is_open_within(struct inode_table *table, struct inode *inode)
+{
+	if (inode->fd >= 0 && !path_is_within(table, inode))
+		inode_close_fds(table, inode);
+	return inode->fd >= 0;
+}
+
 int path_inode_fd(struct inode_table *table, struct inode *inode)
 {
+	if (inode->fd >= 0 && !inode->name && !path_is_within(table, inode))
+		return -ESTALE;
 	/*
 	 * Each round opens one more directory on the way down. The chain of parents can be a circle
 	 * when the host moved directories between two look-ups; the bound ends it. Opening one may
 	 * close another far above, which is not needed any more once its child is open.
 	 */
-	while (inode->fd < 0) {
+	while (!path_is_open_within(table, inode)) {
 		struct inode *child = inode;
 		struct inode *parent = inode_find(table, child->parent);
 		unsigned int depth = 0;
 		int error;
 
-		while (parent && parent->fd < 0 && depth++ < LIMIT_FS_DEPTH) {
+		while (parent && !path_is_open_within(table, parent) && depth++ < LIMIT_FS_DEPTH) {
 			child = parent;
 			parent = inode_find(table, child->parent);
 		}
