@@ -516,7 +516,7 @@ static void test_hidden_names(void **state)
 	struct review *r = review_create_place("/dev/shm");
 	struct fs_config config = {.policy = policy_create()};
 	struct review_base base;
-	uint64_t d, id;
+	uint64_t d, id, sub;
 
 	(void)state;
 	host(r, "mkdir -p d .git/hooks sub && echo s >d/.env && echo f >d/f");
@@ -527,7 +527,14 @@ static void test_hidden_names(void **state)
 	review_serve(r, config);
 	d = look(r, FUSE_ROOT_ID, "d");
 	assert_int_equal(look(r, d, ".env"), 0);
-	assert_int_equal(look(r, look(r, FUSE_ROOT_ID, "sub"), "alias"), 0);
+	sub = look(r, FUSE_ROOT_ID, "sub");
+	assert_int_equal(look(r, sub, "alias"), 0);
+	/* Nor does its other name become a copy that is not hidden. */
+	assert_int_equal(call_rename(r->h, sub, "alias", sub, "x", 0), -ENOENT);
+	assert_int_equal(call_rename(r->h, d, "f", sub, "alias", RENAME_EXCHANGE), -ENOENT);
+	assert_int_equal(call_rename(r->h, d, "f", sub, "alias", 0), -EACCES);
+	assert_int_equal(call_remove(r->h, FUSE_UNLINK, sub, "alias"), -ENOENT);
+	assert_false(review_upper_has(r, "sub/alias"));
 	assert_int_equal(call_mknod(r->h, d, ".env", S_IFREG | 0644, NULL), -EACCES);
 	assert_int_equal(call_rename(r->h, d, "f", d, ".env", 0), -EACCES);
 	/* It would have to move along. */

@@ -128,7 +128,7 @@ static void test_where_links_lead(void **state)
 	char path[512], other[512];
 	struct fuse_open_out out;
 	struct capture report;
-	uint64_t conf, scripts;
+	uint64_t conf, scripts, src;
 
 	DIRECTORIES(h, "conf", "scripts", ".git", "agents", "agents/more", "src", "skills");
 	harness_host_write(h, "conf/secret", "secret");
@@ -155,8 +155,13 @@ static void test_where_links_lead(void **state)
 	conf = harness_node(h, FUSE_ROOT_ID, "conf");
 	scripts = harness_node(h, FUSE_ROOT_ID, "scripts");
 	assert_int_equal(call_lookup(h, conf, "secret", NULL), -ENOENT);
-	assert_int_equal(call_lookup(h, harness_node(h, FUSE_ROOT_ID, "src"), "copy", NULL),
-			 -ENOENT);
+	src = harness_node(h, FUSE_ROOT_ID, "src");
+	assert_int_equal(call_lookup(h, src, "copy", NULL), -ENOENT);
+	assert_int_equal(call_rename(h, src, "copy", src, "x", 0), -ENOENT);
+	assert_int_equal(call_mknod(h, src, "new", S_IFREG | 0644, NULL), 0);
+	assert_int_equal(call_rename(h, src, "new", src, "copy", 0), -EACCES);
+	assert_int_equal(call_rename(h, src, "new", src, "copy", RENAME_EXCHANGE), -ENOENT);
+	assert_int_equal(call_remove(h, FUSE_UNLINK, src, "copy"), -ENOENT);
 	/* Absent, and by way of a link that must stay. */
 	assert_int_equal(call_create(h, conf, "envrc", O_RDWR, 0644, NULL, NULL), -EACCES);
 	assert_int_equal(call_remove(h, FUSE_UNLINK, FUSE_ROOT_ID, "by"), -EACCES);

@@ -231,6 +231,17 @@ bool guard_protects(struct fs_server *server, const struct inode *directory, con
 	return verdict.protected && !verdict.hidden && !server->guard.hide_only;
 }
 
+/* Whether an entry is a hidden file by another name. */
+static bool guard_hides_entry(const struct fs_server *server, const struct inode *directory,
+			      int directory_fd, const char *name)
+{
+	struct statx status;
+
+	return server->guard.scanned.links.count &&
+	       layer_look(server, directory, directory_fd, name, &status) == 0 &&
+	       guard_hides_number(server, inode_number_of(&status).device, status.stx_ino);
+}
+
 /* Before the name goes; @removes: a directory of that name with it. */
 static int guard_take_away(struct fs_server *server, const struct inode *directory,
 			   int directory_fd, const char *name, bool removes)
@@ -239,7 +250,8 @@ static int guard_take_away(struct fs_server *server, const struct inode *directo
 	struct statx status;
 
 	guard_examine(server, directory, name, &verdict);
-	if (verdict.hidden || review_is_temporary(name))
+	if (verdict.hidden || review_is_temporary(name) ||
+	    guard_hides_entry(server, directory, directory_fd, name))
 		return -ENOENT;
 	if (server->guard.hide_only)
 		return 0;

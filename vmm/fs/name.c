@@ -249,10 +249,11 @@ static int name_may_move(struct fs_server *server, const struct fs_place *from,
 	if (!error && (flags & RENAME_EXCHANGE))
 		return guard_move(server, to->directory, to->fd, to->name, from->directory,
 				  from->fd, from->name);
-	/* What may be there is made away with. */
-	if (!error)
-		error = guard_remove(server, to->directory, to->fd, to->name);
-	return error;
+	if (error)
+		return error;
+	/* What may be there is made away with; a hidden file by another name is not. */
+	error = guard_remove(server, to->directory, to->fd, to->name);
+	return error == -ENOENT ? -EACCES : error;
 }
 
 /* In a share under review, where what is moved may be a copy afterwards. */
