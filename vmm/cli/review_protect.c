@@ -31,7 +31,7 @@ static bool is_old_repository(const struct share_rules *rules, const char *path)
 	struct inode_identity identity;
 	struct statx status;
 
-	if (!rules->scanned.repositories.count)
+	if (!rules->scanned.repositories.inodes.count)
 		return false;
 	fd = tree_open_directory(rules->share->host_fd, path, O_PATH);
 	if (fd < 0 || path_status(fd, &status))

@@ -237,7 +237,7 @@ static bool guard_hides_entry(const struct fs_server *server, const struct inode
 {
 	struct statx status;
 
-	return server->guard.scanned.links.count &&
+	return server->guard.scanned.links.inodes.count &&
 	       layer_look(server, directory, directory_fd, name, &status) == 0 &&
 	       guard_hides_number(server, inode_number_of(&status).device, status.stx_ino);
 }

@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "vmm/base/fd.h"
+#include "vmm/base/inode_set.h"
+#include "vmm/base/limits.h"
 #include "vmm/base/log.h"
 #include "vmm/root/erofs_format.h"
 #include "vmm/root/erofs_xattr.h"
-#include "vmm/root/host_links.h"
 #include "vmm/root/host_tree.h"
 
 #define BUFFER_BYTES (256U << 10)
@@ -24,8 +26,8 @@
 struct directory_walk {
 	const struct layer_target *target;
 	bool all_root;
-	struct host_links links;
-	char **paths; /* of the files that host_links numbers; directories are told apart */
+	struct inode_set links; /* files with several names: the number of the first, plus 1 */
+	char **paths;           /* of these, by number */
 	uint32_t path_count;
 	uint32_t path_capacity;
 	uint64_t mount;
@@ -100,16 +102,20 @@ static int64_t remember_path(struct directory_walk *walk)
  * -errno. */
 static int put_link(struct directory_walk *walk, const struct statx *status)
 {
-	int64_t number = remember_path(walk), first;
+	const struct inode_key inode = {
+		.device = makedev(status->stx_dev_major, status->stx_dev_minor),
+		.number = status->stx_ino,
+	};
+	uint32_t first = inode_set_value(&walk->links, &inode);
+	int64_t number;
 	int error;
 
-	if (number < 0)
-		return (int)number;
-	first = host_links_find(&walk->links, status, (uint32_t)number);
-	if (first < 0 || first == number)
-		return first < 0 ? (int)first : 0;
-	error = merge_put_link(walk->target->merge, walk->path, walk->paths[first]);
-	return error ? error : 1;
+	if (first) {
+		error = merge_put_link(walk->target->merge, walk->path, walk->paths[first - 1]);
+		return error ? error : 1;
+	}
+	number = remember_path(walk);
+	return number < 0 ? (int)number : inode_set_put(&walk->links, &inode, (uint32_t)number + 1);
 }
 
 static int copy_file(struct directory_walk *walk, int fd, uint64_t place, uint64_t size)
@@ -276,6 +282,7 @@ int directory_apply(int fd, bool all_root, const struct layer_target *target)
 		return log_errno(-ENOMEM, "cannot read the directory");
 	walk->target = target;
 	walk->all_root = all_root;
+	walk->links.limit = LIMIT_IMAGE_ENTRIES;
 	snprintf(walk->path, sizeof(walk->path), ".");
 	top = host_open(fd, ".", O_RDONLY | O_DIRECTORY);
 	if (top < 0 || statx(top, "", AT_EMPTY_PATH, STATX_MNT_ID, &status))
@@ -290,7 +297,7 @@ int directory_apply(int fd, bool all_root, const struct layer_target *target)
 	for (uint32_t i = 0; i < walk->path_count; i++)
 		free(walk->paths[i]);
 	free(walk->paths);
-	host_links_free(&walk->links);
+	inode_set_destroy(&walk->links);
 	free(walk);
 	return error;
 }
