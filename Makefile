@@ -13,6 +13,8 @@ SANITIZE ?=
 WERROR ?= -Werror
 
 CJSON := $(shell pkg-config --libs libcjson)
+# SHA-256 and Ed25519; static, as the other libraries of what is confined.
+CRYPTO := -l:libcrypto.a
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion $(WERROR)
 # The kernel's own headers end structures in arrays without a size, and ours put entries behind them.
 ifneq ($(findstring clang,$(shell $(CC) --version)),)
@@ -68,11 +70,11 @@ $(1): $$(BUILD)/obj/vmm/$(2)/main.o $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $$^ $(4) -o $$@
 endef
-$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli image fs root relay review wire jail base,$(CJSON) -l:libseccomp.a -l:libnettle.a))
+$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli image fs root relay review wire jail base,$(CJSON) $(CRYPTO) -l:libseccomp.a))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-vmm,machine,machine virtio loop wire jail base,-l:liburing.a -l:libseccomp.a -lfdt -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs review virtio wire loop jail base,-l:liburing.a -l:libseccomp.a -lpthread))
-$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a -l:libnettle.a))
-$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-image,image,image root jail base,-larchive $(CJSON) -l:libseccomp.a -l:libnettle.a))
+$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a $(CRYPTO)))
+$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-image,image,image root jail base,-larchive $(CJSON) $(CRYPTO) -l:libseccomp.a))
 
 # The guest: one static program in an initramfs.
 GUEST_SOURCES := $(wildcard guest/*.c) $(wildcard vmm/wire/session*.c) vmm/wire/notify.c vmm/base/fd.c
@@ -109,7 +111,7 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 # Unit tests: one program a file, linked to everything below it.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
-UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -lfdt -larchive -lnettle $(CJSON) -lpthread
+UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -lfdt -larchive $(CJSON) $(CRYPTO) -lpthread
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine image fs root relay review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

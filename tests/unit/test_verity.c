@@ -13,6 +13,7 @@
 
 #include "tests/unit/erofs_image.h"
 #include "vmm/base/bytes.h"
+#include "vmm/base/digest.h"
 
 static char path[] = "/tmp/mvagent-verity-XXXXXX";
 static int fd;
@@ -74,10 +75,10 @@ static void veritysetup_reads_what_we_write(void **state)
 		struct verity_layout layout;
 		struct verity *verity;
 		uint8_t root[SHA256_BYTES];
-		char text[SHA256_TEXT];
+		char text[DIGEST_TEXT_BYTES];
 
 		make_image(counts[i], &layout, root);
-		sha256_to_text(root, text);
+		digest_to_text(root, text);
 		assert_int_equal(shell(NULL, "veritysetup verify %s %s %s --hash-offset=%llu 2>&1",
 				       path, path, text + 7, (unsigned long long)counts[i] * 4096),
 				 0);

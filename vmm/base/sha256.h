@@ -1,39 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 (FIPS 180-4), by Nettle, and its digests as text. */
+/* SHA-256 (FIPS 180-4), of memory and of files. */
 #ifndef MVAGENT_BASE_SHA256_H
 #define MVAGENT_BASE_SHA256_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <nettle/sha2.h>
+#define SHA256_BYTES    32
+#define SHA256_HEX_SIZE 65 /* two digits a byte, and the end of the string */
 
-#define SHA256_BYTES  32U
-#define SHA256_HEX    64U             /* digits of a digest */
-#define SHA256_PREFIX "sha256:"       /* of a digest as it is written */
-#define SHA256_TEXT   (7U + 64U + 1U) /* bytes of that text, with its NUL */
-
+/* One under way. */
 struct sha256 {
-	struct sha256_ctx state;
+	_Alignas(8) uint8_t state[128];
 };
 
-void sha256_begin(struct sha256 *sum);
-void sha256_add(struct sha256 *sum, const void *bytes, size_t length);
+void sha256_begin(struct sha256 *hash);
+void sha256_add(struct sha256 *hash, const void *bytes, size_t length);
+void sha256_end(struct sha256 *hash, uint8_t digest[SHA256_BYTES]);
 
-/* Gives the digest; the sum must begin anew before it is used again. */
-void sha256_end(struct sha256 *sum, uint8_t digest[SHA256_BYTES]);
-
-/* All three in one. */
+/* All at once. */
 void sha256_of(const void *bytes, size_t length, uint8_t digest[SHA256_BYTES]);
 
-/* Writes "sha256:" and 64 digits. */
-void sha256_to_text(const uint8_t digest[SHA256_BYTES], char text[SHA256_TEXT]);
+/* Lower case. */
+void sha256_format(const uint8_t digest[SHA256_BYTES], char text[SHA256_HEX_SIZE]);
 
-/* Reads 64 lower-case digits that are all of @text. Whether they are. */
-bool sha256_from_hex(const char *text, uint8_t digest[SHA256_BYTES]);
-
-/* The same with "sha256:" before them. */
-bool sha256_from_text(const char *text, uint8_t digest[SHA256_BYTES]);
+/* Of a file from its beginning to its end, without moving its position. 0, -EFBIG when it has more
+ * than @limit bytes, or -errno. */
+int sha256_of_file(int fd, uint64_t limit, uint8_t digest[SHA256_BYTES]);
 
 #endif

@@ -14,9 +14,9 @@
 
 int image_print_pin(const char *name, const uint8_t digest[SHA256_BYTES])
 {
-	char text[SHA256_TEXT];
+	char text[DIGEST_TEXT_BYTES];
 
-	sha256_to_text(digest, text);
+	digest_to_text(digest, text);
 	printf("%s@%s\n", name, text);
 	return 0;
 }
@@ -76,13 +76,13 @@ static cJSON *entry_to_json(const char *name, const char *digest, uint64_t usage
 static void list_entry(int store_fd, const char *name, cJSON *array)
 {
 	uint8_t digest[SHA256_BYTES];
-	char text[SHA256_TEXT], when[32];
+	char text[DIGEST_TEXT_BYTES], when[32];
 	uint64_t usage;
 	int64_t imported;
 
 	if (image_store_find_name(store_fd, name, digest))
 		return;
-	sha256_to_text(digest, text);
+	digest_to_text(digest, text);
 	usage = image_store_usage(store_fd, digest, &imported);
 	if (array) {
 		cJSON_AddItemToArray(array, entry_to_json(name, text, usage, imported));
@@ -150,13 +150,13 @@ static void add_settings(cJSON *json, const struct image_settings *settings)
 int image_print_image(int store_fd, const char *name, const uint8_t digest[SHA256_BYTES], bool json)
 {
 	struct image_descriptor descriptor;
-	char text[SHA256_TEXT], root[SHA256_TEXT], size[48], when[32];
+	char text[DIGEST_TEXT_BYTES], root[DIGEST_TEXT_BYTES], size[48], when[32];
 	int64_t imported;
 	uint64_t usage = image_store_usage(store_fd, digest, &imported);
 	int error = image_store_read(store_fd, digest, &descriptor);
 
-	sha256_to_text(digest, text);
-	sha256_to_text(descriptor.verity_root, root);
+	digest_to_text(digest, text);
+	digest_to_text(descriptor.verity_root, root);
 	if (!error && json) {
 		cJSON *object = entry_to_json(name, text, usage, imported);
 

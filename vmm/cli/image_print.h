@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "vmm/base/sha256.h"
+#include "vmm/base/digest.h"
 
 /* "NAME@sha256:DIGEST", which --root takes. */
 int image_print_pin(const char *name, const uint8_t digest[SHA256_BYTES]);

@@ -10,7 +10,7 @@ static bool is_name(const char *text, size_t length)
 {
 	return length && length <= LIMIT_IMAGE_NAME_BYTES &&
 	       strspn(text, NAME_LETTERS "._:+-") >= length && strchr(NAME_LETTERS, text[0]) &&
-	       strncmp(text, SHA256_PREFIX, strlen(SHA256_PREFIX)) != 0;
+	       strncmp(text, DIGEST_PREFIX, strlen(DIGEST_PREFIX)) != 0;
 }
 
 bool image_reference_parse(const char *text, struct image_reference *reference)
@@ -18,7 +18,7 @@ bool image_reference_parse(const char *text, struct image_reference *reference)
 	size_t length = strcspn(text, "@");
 
 	*reference = (struct image_reference){0};
-	if (sha256_from_text(text, reference->digest)) {
+	if (digest_from_text(text, reference->digest)) {
 		reference->is_pinned = true;
 		return true;
 	}
@@ -26,5 +26,5 @@ bool image_reference_parse(const char *text, struct image_reference *reference)
 		return false;
 	memcpy(reference->name, text, length);
 	reference->is_pinned = text[length] == '@';
-	return !reference->is_pinned || sha256_from_text(text + length + 1, reference->digest);
+	return !reference->is_pinned || digest_from_text(text + length + 1, reference->digest);
 }

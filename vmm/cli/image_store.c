@@ -28,10 +28,10 @@
 static void file_name(const uint8_t digest[SHA256_BYTES], const char *suffix,
 		      char name[FILE_NAME_BYTES])
 {
-	char text[SHA256_TEXT];
+	char text[DIGEST_TEXT_BYTES];
 
-	sha256_to_text(digest, text);
-	snprintf(name, FILE_NAME_BYTES, "%s.%s", text + strlen(SHA256_PREFIX), suffix);
+	digest_to_text(digest, text);
+	snprintf(name, FILE_NAME_BYTES, "%s.%s", text + strlen(DIGEST_PREFIX), suffix);
 }
 
 static int open_file(int store_fd, const char *name)
@@ -91,12 +91,12 @@ int image_store_find_name(int store_fd, const char *name, uint8_t digest[SHA256_
 	int error;
 
 	snprintf(file, sizeof(file), "%s" NAME_SUFFIX, name);
-	error = read_file(store_fd, file, SHA256_TEXT, &text, &length);
+	error = read_file(store_fd, file, DIGEST_TEXT_BYTES, &text, &length);
 	if (error == -ENOENT)
 		return error;
 	if (!error) {
 		text[strcspn(text, "\n")] = '\0';
-		if (!sha256_from_text(text, digest))
+		if (!digest_from_text(text, digest))
 			error = -EINVAL;
 	}
 	free(text);
@@ -106,7 +106,7 @@ int image_store_find_name(int store_fd, const char *name, uint8_t digest[SHA256_
 int image_store_resolve(int store_fd, const struct image_reference *reference,
 			uint8_t digest[SHA256_BYTES])
 {
-	char file[FILE_NAME_BYTES], found[SHA256_TEXT], wanted[SHA256_TEXT];
+	char file[FILE_NAME_BYTES], found[DIGEST_TEXT_BYTES], wanted[DIGEST_TEXT_BYTES];
 	int error;
 
 	memcpy(digest, reference->digest, SHA256_BYTES);
@@ -117,8 +117,8 @@ int image_store_resolve(int store_fd, const struct image_reference *reference,
 	error = image_store_find_name(store_fd, reference->name, digest);
 	if (error || !reference->is_pinned || memcmp(digest, reference->digest, SHA256_BYTES) == 0)
 		return error;
-	sha256_to_text(digest, found);
-	sha256_to_text(reference->digest, wanted);
+	digest_to_text(digest, found);
+	digest_to_text(reference->digest, wanted);
 	log_error("the image '%s' is %s, and not the %s that was asked for", reference->name, found,
 		  wanted);
 	return -EBADMSG;
@@ -139,14 +139,14 @@ static int take_descriptor(const char *text, size_t length, const uint8_t digest
 int image_store_read(int store_fd, const uint8_t digest[SHA256_BYTES],
 		     struct image_descriptor *descriptor)
 {
-	char file[FILE_NAME_BYTES], name[SHA256_TEXT];
+	char file[FILE_NAME_BYTES], name[DIGEST_TEXT_BYTES];
 	char *text;
 	size_t length = 0;
 	int error;
 
 	*descriptor = (struct image_descriptor){0};
 	file_name(digest, "json", file);
-	sha256_to_text(digest, name);
+	digest_to_text(digest, name);
 	error = read_file(store_fd, file, LIMIT_IMAGE_DESCRIPTOR_BYTES, &text, &length);
 	error = error ? error : take_descriptor(text, length, digest, descriptor);
 	free(text);
@@ -161,11 +161,11 @@ int image_store_read(int store_fd, const uint8_t digest[SHA256_BYTES],
 
 int image_store_open_image(int store_fd, const uint8_t digest[SHA256_BYTES])
 {
-	char file[FILE_NAME_BYTES], name[SHA256_TEXT];
+	char file[FILE_NAME_BYTES], name[DIGEST_TEXT_BYTES];
 	int fd;
 
 	file_name(digest, "image", file);
-	sha256_to_text(digest, name);
+	digest_to_text(digest, name);
 	fd = open_file(store_fd, file);
 	return fd < 0 ? log_errno(fd, "cannot open the image %s", name) : fd;
 }
@@ -283,14 +283,14 @@ static int remove_unnamed(int store_fd, const uint8_t digest[SHA256_BYTES])
 int image_store_set_name(int store_fd, const char *name, const uint8_t digest[SHA256_BYTES])
 {
 	FD_CLEANUP int fd = create_file(store_fd, NEW_NAME, O_WRONLY);
-	char file[FILE_NAME_BYTES], text[SHA256_TEXT];
+	char file[FILE_NAME_BYTES], text[DIGEST_TEXT_BYTES];
 	uint8_t old[SHA256_BYTES];
 	bool had_name = image_store_find_name(store_fd, name, old) == 0;
 	int error;
 
 	if (fd < 0)
 		return fd;
-	sha256_to_text(digest, text);
+	digest_to_text(digest, text);
 	snprintf(file, sizeof(file), "%s" NAME_SUFFIX, name);
 	error = fd_write_full(fd, text, strlen(text));
 	error = error ? error : put_in_place(store_fd, fd, NEW_NAME, file);

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "vmm/base/limits.h"
-#include "vmm/base/sha256.h"
+#include "vmm/base/digest.h"
 #include "vmm/image/descriptor.h"
 
 /* What a user calls an image: a name, a digest, or both. */

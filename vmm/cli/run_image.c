@@ -82,13 +82,13 @@ const struct image_settings *run_image_settings(const struct run_image *image)
 
 void run_image_plan(const struct run_image *image, struct process_plan *plan)
 {
-	char root[SHA256_TEXT];
+	char root[DIGEST_TEXT_BYTES];
 
 	if (!image->is_stored)
 		return;
-	sha256_to_text(image->descriptor.verity_root, root);
+	digest_to_text(image->descriptor.verity_root, root);
 	process_plan_add(plan, "--image-bytes");
 	process_plan_add(plan, "%llu", (unsigned long long)image->descriptor.bytes);
 	process_plan_add(plan, "--verity-root");
-	process_plan_add(plan, "%s", root + strlen(SHA256_PREFIX));
+	process_plan_add(plan, "%s", root + strlen(DIGEST_PREFIX));
 }

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "vmm/base/sha256.h"
+#include "vmm/base/digest.h"
 #include "vmm/cli/process.h"
 #include "vmm/image/descriptor.h"
 

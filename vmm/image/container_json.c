@@ -31,10 +31,10 @@ static int take_digest(const cJSON *descriptor, struct container_part *part)
 {
 	const char *text = json_text(descriptor, "digest");
 
-	if (!text || !sha256_from_text(text, part->digest))
+	if (!text || !digest_from_text(text, part->digest))
 		return refuse("a part is not named by a SHA-256 digest");
 	part->has_digest = true;
-	snprintf(part->name, sizeof(part->name), "blobs/sha256/%s", text + strlen(SHA256_PREFIX));
+	snprintf(part->name, sizeof(part->name), "blobs/sha256/%s", text + strlen(DIGEST_PREFIX));
 	return 0;
 }
 
@@ -186,7 +186,7 @@ static int take_layer_digests(const cJSON *json, struct container_plan *plan)
 	{
 		const char *text = cJSON_GetStringValue(item);
 
-		if (!text || !sha256_from_text(text, plan->unpacked[plan->unpacked_count]))
+		if (!text || !digest_from_text(text, plan->unpacked[plan->unpacked_count]))
 			return refuse("a layer is not named by a SHA-256 digest");
 		plan->unpacked_count++;
 	}

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "vmm/base/limits.h"
-#include "vmm/base/sha256.h"
+#include "vmm/base/digest.h"
 #include "vmm/image/settings.h"
 
 #define CONTAINER_NAME_BYTES 256U

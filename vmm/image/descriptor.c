@@ -44,11 +44,11 @@ static bool add_settings(cJSON *object, const struct image_settings *settings)
 
 int image_descriptor_format(const struct image_descriptor *descriptor, char **text)
 {
-	char root[SHA256_TEXT];
+	char root[DIGEST_TEXT_BYTES];
 	cJSON *json = cJSON_CreateObject();
 	bool good;
 
-	sha256_to_text(descriptor->verity_root, root);
+	digest_to_text(descriptor->verity_root, root);
 	*text = NULL;
 	good = json && cJSON_AddStringToObject(json, "kind", KIND) &&
 	       cJSON_AddStringToObject(json, "architecture", container_architecture()) &&
@@ -123,7 +123,7 @@ int image_descriptor_parse(const char *text, size_t length, struct image_descrip
 		       strcmp(architecture, container_architecture()) != 0 ||
 		       !json_number(json, "bytes", LIMIT_IMAGE_BYTES, &descriptor->bytes) ||
 		       !descriptor->bytes || descriptor->bytes % VERITY_BLOCK_BYTES || !root ||
-		       !sha256_from_text(root, descriptor->verity_root)))
+		       !digest_from_text(root, descriptor->verity_root)))
 		error = -EINVAL;
 	error = error ? error : take_settings(json, &descriptor->settings);
 	cJSON_Delete(json);

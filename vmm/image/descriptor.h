@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "vmm/base/sha256.h"
+#include "vmm/base/digest.h"
 #include "vmm/image/settings.h"
 
 struct image_descriptor {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "vmm/base/digest.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/base/option.h"
@@ -102,7 +103,7 @@ static int open_image(const char *path, int *fd)
 
 static int set_verity_root(struct blk_options *options, const char *value)
 {
-	options->is_verified = sha256_from_hex(value, options->verity_root);
+	options->is_verified = digest_from_hex(value, options->verity_root);
 	if (options->is_verified)
 		return 0;
 	log_error("--verity-root %s: give 64 hexadecimal digits", value);
