@@ -27,6 +27,7 @@ static int join_command(struct run_image *image)
 static int open_stored(struct run_image *image, const struct image_reference *reference)
 {
 	FD_CLEANUP int store_fd = image_store_open(false);
+	char text[DIGEST_TEXT_BYTES];
 	int error =
 		store_fd < 0 ? store_fd : image_store_resolve(store_fd, reference, image->digest);
 
@@ -35,6 +36,8 @@ static int open_stored(struct run_image *image, const struct image_reference *re
 	if (error)
 		return error;
 	image->is_stored = true;
+	digest_to_text(image->digest, text);
+	log_info("the root is the image %s", text);
 	return image_store_open_image(store_fd, image->digest);
 }
 
