@@ -193,6 +193,9 @@ def test_a_pin_is_that_content_and_no_other():
         # The content of another image under this one's digest.
         third = images.take("b", tar(*busybox(), entry("which", b"third!\n")))
         os.replace(images.file(third), images.file(second))
+        result = images.run("run", "--root", "b", "--", "cat", "/which")
+        expect_equal((result.status, result.out), (125, ""))
+        expect_in("cannot open the image", result.err)
         result = images.run("run", "--root", f"a@{second}", "--", "cat", "/which")
         expect_equal((result.status, result.out), (125, ""))
 

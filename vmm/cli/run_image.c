@@ -24,21 +24,31 @@ static int join_command(struct run_image *image)
 	return 0;
 }
 
+/* What has a name, and is not there all the same. */
+static int told(int error)
+{
+	return error == -ENOENT ? -EIO : error;
+}
+
+/* -ENOENT without a sentence: there is no image of that name or digest. */
 static int open_stored(struct run_image *image, const struct image_reference *reference)
 {
 	FD_CLEANUP int store_fd = image_store_open(false);
 	char text[DIGEST_TEXT_BYTES];
-	int error =
-		store_fd < 0 ? store_fd : image_store_resolve(store_fd, reference, image->digest);
+	int error = store_fd;
 
-	error = error ? error : image_store_read(store_fd, image->digest, &image->descriptor);
-	error = error ? error : join_command(image);
+	if (store_fd >= 0)
+		error = image_store_resolve(store_fd, reference, image->digest);
 	if (error)
 		return error;
+	error = image_store_read(store_fd, image->digest, &image->descriptor);
+	error = error ? error : join_command(image);
+	if (error)
+		return told(error);
 	image->is_stored = true;
 	digest_to_text(image->digest, text);
 	log_info("the root is the image %s", text);
-	return image_store_open_image(store_fd, image->digest);
+	return told(image_store_open_image(store_fd, image->digest));
 }
 
 int run_image_open(struct run_image *image, const char *root)
