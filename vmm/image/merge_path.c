@@ -148,6 +148,8 @@ int merge_find_parent(struct merge *merge, const char *path, bool make, uint32_t
 	size_t length = strlen(path), begin;
 	int error;
 
+	if (length >= PATH_MAX)
+		return -ENAMETOOLONG;
 	if (climbs(path))
 		return -EINVAL;
 	/* "a/./" is "a". */
