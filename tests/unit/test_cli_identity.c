@@ -168,6 +168,39 @@ static void test_agent_of_root(void **state)
 	guest_identity_destroy(&identity);
 }
 
+/* What an image says, and what the caller says instead. */
+static void test_settings_of_an_image(void **state)
+{
+	static char path[] = "PATH=/opt/bin", colour[] = "COLOUR=blue", home[] = "HOME=/x";
+	static const char *const given[] = {"COLOUR=red", NULL};
+	char *variables[] = {path, colour, home, NULL};
+	const struct image_settings settings = {
+		.has_user = true,
+		.user = {.uid = 1001, .gid = 1002, .name = "node", .home = "/home/node"},
+		.variables = variables,
+	};
+	struct run_options options = {.variable_count = 1, .variables = (char **)(uintptr_t)given};
+	struct guest_identity identity;
+
+	(void)state;
+	assert_int_equal(guest_identity_create(&identity, &options, &settings, 0), 0);
+	assert_int_equal(identity.uid, 1001);
+	assert_int_equal(identity.gid, 1002);
+	assert_string_equal(identity.user, "node");
+	assert_string_equal(identity.home, "/home/node");
+	assert_string_equal(value_of(&identity, "PATH"), "/opt/bin");
+	assert_string_equal(value_of(&identity, "HOME"), "/x");
+	assert_string_equal(value_of(&identity, "USER"), "node");
+	assert_string_equal(value_of(&identity, "COLOUR"), "red");
+	guest_identity_destroy(&identity);
+	options.user_is_given = options.as_root = true;
+	assert_int_equal(guest_identity_create(&identity, &options, &settings, 0), 0);
+	assert_int_equal(identity.uid, 0);
+	assert_string_equal(identity.user, "root");
+	assert_string_equal(value_of(&identity, "PATH"), "/opt/bin");
+	guest_identity_destroy(&identity);
+}
+
 /* Becomes another user and looks; the status is 0 when all is as expected. */
 static int look_as(uid_t uid, gid_t gid, const char *name)
 {
@@ -220,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_term_chosen),
 		cmocka_unit_test(test_root_in_the_guest),
 		cmocka_unit_test(test_agent_of_root),
+		cmocka_unit_test(test_settings_of_an_image),
 		cmocka_unit_test(test_invoking_user),
 	};
 

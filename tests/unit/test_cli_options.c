@@ -324,6 +324,21 @@ static void test_missing_value_and_command(void **state)
 	command_line_free(&line);
 }
 
+/* An image may say what is run. */
+static void test_no_command_with_an_image(void **state)
+{
+	struct command_line line;
+
+	(void)state;
+	assert_int_equal(PARSE(&line, "--root", "python"), RUN_OPTIONS_RUN);
+	assert_null(line.options.command);
+	assert_string_equal(line.options.root.image, "python");
+	command_line_free(&line);
+	assert_int_equal(PARSE(&line, "--root", "host"), RUN_OPTIONS_ERROR);
+	capture_expect_sentence(&line.capture, "no command was given");
+	command_line_free(&line);
+}
+
 /* ":ro" is part of the name when a directory is called so. */
 static void test_read_only_suffix(void **state)
 {
@@ -460,6 +475,7 @@ int main(void)
 		cmocka_unit_test(test_variable_names),
 		cmocka_unit_test(test_unknown_options),
 		cmocka_unit_test(test_missing_value_and_command),
+		cmocka_unit_test(test_no_command_with_an_image),
 		cmocka_unit_test(test_read_only_suffix),
 		cmocka_unit_test(test_mount_point_with_a_slash),
 		cmocka_unit_test(test_too_many_shares),
