@@ -23,6 +23,7 @@ static int wait_for_maker(struct process *process)
 	int status;
 
 	while (!process_wait(process, POLL_MS, &status)) {
+		messages_pass(&process->messages);
 		if (!supervisor_pending_signal())
 			continue;
 		process_kill(process);
