@@ -34,8 +34,12 @@ int fs_opendir(struct fs_server *server, const struct wire_request *request)
 		return error;
 	out.fh = handle->id;
 	handle->layers = inode->layers;
-	if (coherence_caches_listing(server, inode))
+	if (coherence_caches_listing(server, inode)) {
 		out.open_flags = FOPEN_CACHE_DIR | FOPEN_KEEP_CACHE;
+		/* Where case does not matter, names that are not listed can be found. */
+		if (!guard_may_fold(server, inode))
+			out.open_flags |= FOPEN_DIR_WHOLE;
+	}
 	result = wire_reply(request, &out, sizeof(out));
 	if (result < 0)
 		fs_close_handle(server, handle);

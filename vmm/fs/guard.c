@@ -83,6 +83,11 @@ static unsigned int guard_case_fold(struct fs_server *server, const struct inode
 	return fold;
 }
 
+bool guard_may_fold(struct fs_server *server, const struct inode *directory)
+{
+	return guard_case_fold(server, directory) != 0;
+}
+
 static void guard_examine(struct fs_server *server, const struct inode *directory, const char *name,
 			  struct policy_verdict *verdict)
 {

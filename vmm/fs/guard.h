@@ -34,6 +34,9 @@ void guard_destroy(struct guard *guard);
  * -ENOMEM. */
 int guard_enter_root(struct fs_server *server);
 
+/* Whether @directory may take names for others, as one does that ignores case. */
+bool guard_may_fold(struct fs_server *server, const struct inode *directory);
+
 /* Whether @name of @directory does not exist for the guest, as far as its name says. */
 bool guard_hides(struct fs_server *server, const struct inode *directory, const char *name);
 

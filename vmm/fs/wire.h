@@ -17,8 +17,10 @@
 
 /* What 7.39 added; the structures are fixed for ever, the headers of older distributions lack them.
  */
-/* Of our guest kernel (kernel-config/patches): the attributes sent before are no longer right. */
+/* Of our guest kernel (kernel-config/patches): the attributes sent before are no longer right; for
+ * OPENDIR: names that READDIRPLUS does not give need not be looked up while its entries hold. */
 #define FOPEN_INVAL_ATTR (1U << 30)
+#define FOPEN_DIR_WHOLE  (1U << 29)
 
 #ifndef FUSE_DIRECT_IO_ALLOW_MMAP /* 7.39: mappings of files that are not cached */
 #define FUSE_DIRECT_IO_ALLOW_MMAP (1ULL << 36)

@@ -25,7 +25,8 @@
  *      So mvagent-fs needs no lock between an answer and a record, must never wait for the guest to
  *      take one, and may send INVAL_INODE alone when no name changed.
  *   3. When records were lost (fanotify's queue or this stream was full), INVAL_ALL instead. It
- *      makes the guest ask again before it uses anything; programs that watch are not told.
+ *      makes the guest ask again before it uses anything; programs that watch get IN_Q_OVERFLOW
+ *      and, for each inode that they watch, IN_ATTRIB.
  *   4. When the stream ends, init sends the kernel one INVAL_ALL. Answers that mvagent-fs gives
  *      before READY, or once its end of the stream has closed, must have short timeouts.
  */
