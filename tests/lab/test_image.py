@@ -208,7 +208,10 @@ def limits_archive(place):
         file.write(b"end of it")
     subprocess.run(["tar", "--sparse", "-C", place, "-cf", place / "huge.tar", "huge"], check=True)
     nfd = "e\u0301\u4e2d"
-    return tar(directory("./"), *[entry(f"many/entry-{number:06}", b"") for number in range(100000)], entry("n" * 255, b"name"),
+    many = place / "many/d"
+    many.mkdir(parents=True)
+    subprocess.run("seq -f entry-%06g 0 99999 | xargs touch", shell=True, cwd=many, check=True)
+    return tar(directory("./"), entry("n" * 255, b"name"),
                entry("empty", b""), entry("hole", bytes(1 << 20) + b"x"), entry("a", b"A" * 70000), link("b/c/d", "a"),
                link("b/e", "a"), symlink("long", "x" * 4095), symlink("short", "a"), entry(nfd, b"nfd"),
                entry(os.fsdecode(b"\xff\xfe\x80"), b"odd"), entry("\x01\t\n", b"control"), directory("b/sticky", mode=0o1777),
@@ -228,7 +231,8 @@ def test_stock_kernels_mount_what_we_write():
         place = images.place / "mnt"
         place.mkdir()
         print(f"     mounted by Linux {os.uname().release}", file=sys.stderr)
-        for mounted, check in ((digest, check_limits), (huge, check_huge)):
+        many = images.ok("image", "import", "many", str(images.place / "many")).out.strip().split("@")[1]
+        for mounted, check in ((digest, check_limits), (huge, check_huge), (many, check_many)):
             done = subprocess.run(["fsck.erofs", str(images.file(mounted))], capture_output=True, check=False)
             expect(done.returncode == 0 and b"<E>" not in done.stdout + done.stderr, f"fsck.erofs: {done}")
             subprocess.run(["mount", "-t", "erofs", "-o", "loop,ro", str(images.file(mounted)), str(place)], check=True)
@@ -245,12 +249,15 @@ def check_huge(place):
         expect_equal(file.read(), bytes(5) + b"end of it")
 
 
-def check_limits(place):
-    names = os.listdir(place / "many")
+def check_many(place):
+    names = os.listdir(place / "d")
     expect_equal(sorted(names), [f"entry-{number:06}" for number in range(100000)], "names")
     for number in (0, 1, 49999, 99998, 99999):
-        expect_equal((place / f"many/entry-{number:06}").stat().st_size, 0)
-    expect(not (place / "many/entry-100000").exists(), "a name that is not there")
+        expect_equal((place / f"d/entry-{number:06}").stat().st_size, 0)
+    expect(not (place / "d/entry-100000").exists(), "a name that is not there")
+
+
+def check_limits(place):
     expect_equal((place / ("n" * 255)).read_bytes(), b"name")
     expect_equal((place / "hole").read_bytes(), bytes(1 << 20) + b"x")
     for name in ("a", "b/c/d", "b/e"):
@@ -268,7 +275,7 @@ def check_limits(place):
     expect_equal((place / "b/sticky").stat().st_mode & 0o7777, 0o1777)
     expect_equal((os.getxattr(place / "colour", "user.colour"), len(os.getxattr(place / "colour", "user.long"))), (b"blue", 3500))
     expect_equal((place / "colour").read_bytes(), b"c")
-    expect_equal(sum(len(files) for _, _, files in os.walk(place)), 100000 + 23, "files and links")
+    expect_equal(sum(len(files) for _, _, files in os.walk(place)), 23, "files and links")
 
 
 def test_the_base_image_by_way_of_an_archive():
