@@ -94,11 +94,10 @@ int image_store_find_name(int store_fd, const char *name, uint8_t digest[SHA256_
 	error = read_file(store_fd, file, DIGEST_TEXT_BYTES, &text, &length);
 	if (error == -ENOENT)
 		return error;
-	if (!error) {
+	if (text)
 		text[strcspn(text, "\n")] = '\0';
-		if (!digest_from_text(text, digest))
-			error = -EINVAL;
-	}
+	if (!error && (!text || !digest_from_text(text, digest)))
+		error = -EINVAL;
 	free(text);
 	return error ? log_errno(error, "the name '%s' of an image cannot be read", name) : 0;
 }

@@ -275,7 +275,7 @@ static int add_directory(struct directory_walk *walk, int fd)
 int directory_apply(int fd, bool all_root, const struct layer_target *target)
 {
 	struct directory_walk *walk = calloc(1, sizeof(*walk));
-	struct statx status;
+	struct statx status = {0};
 	int top, error = 0;
 
 	if (!walk)
