@@ -222,7 +222,7 @@ def limits_archive(place):
 
 
 def test_stock_kernels_mount_what_we_write():
-    """By the kernel of the host that this runs on: in the lab that is Debian's, 6.12 or what LAB_KERNEL_DEB says."""
+    """By the kernel of the host that this runs on: in the lab that is Debian's 6.12. For others: tests/image/stock-kernel."""
     if os.getuid() != 0:
         raise harness.Skip("needs root to mount")
     with store() as images:
