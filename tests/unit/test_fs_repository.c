@@ -299,6 +299,43 @@ static void test_moved_into_place(void **state)
 	assert_git_is_safe(h);
 }
 
+/* Under a name that says nothing, and not there at the start: the host makes it meanwhile. */
+static void test_made_by_the_host(void **state)
+{
+	struct harness *h = *state;
+	struct fuse_open_out out;
+	uint64_t bare, hooks, fh;
+	uint32_t written;
+
+	host_shell(h, "git init -q --bare bare && echo exit >bare/hooks/post-update && "
+		      "mkdir -p node_modules/p && git init -q node_modules/p && "
+		      "echo exit >node_modules/p/.git/hooks/pre-commit");
+	bare = harness_node(h, FUSE_ROOT_ID, "bare");
+	hooks = harness_node(h, bare, "hooks");
+	assert_int_equal(call_open(h, FUSE_OPEN, harness_node(h, bare, "config"), O_RDWR, &out), 0);
+	fh = out.fh;
+	assert_int_equal(call_write(h, fh, 0, "\n\tfsmonitor=x\n", 14, O_APPEND, 0, &written),
+			 -EACCES);
+	assert_int_equal(
+		call_open(h, FUSE_OPEN, harness_node(h, hooks, "post-update"), O_RDWR, &out),
+		-EACCES);
+	assert_int_equal(call_create(h, hooks, "pre-receive", O_RDWR, 0755, NULL, NULL), -EACCES);
+	assert_int_equal(call_link(h, harness_node(h, hooks, "post-update"), hooks, "update"),
+			 -EACCES);
+	assert_int_equal(call_rename(h, hooks, "post-update", hooks, "update", 0), -EACCES);
+	assert_int_equal(put(h, bare, "config.worktree", evil(h), NULL), -EACCES);
+	bare = harness_node(h, harness_node(h, harness_node(h, FUSE_ROOT_ID, "node_modules"), "p"),
+			    ".git");
+	hooks = harness_node(h, bare, "hooks");
+	assert_int_equal(
+		call_open(h, FUSE_OPEN, harness_node(h, hooks, "pre-commit"), O_RDWR, &out),
+		-EACCES);
+	assert_int_equal(call_remove(h, FUSE_UNLINK, hooks, "pre-commit"), 0);
+	/* A directory of that name is one like any other. */
+	hooks = directory(h, harness_node(h, FUSE_ROOT_ID, "plain"), "hooks");
+	assert_int_equal(put(h, hooks, "useThis.js", "x", NULL), 0);
+}
+
 /* Where a submodule's repository says that its work tree is does not come to be outside of the
  * share by moving the repository up. */
 static void test_moved_upwards(void **state)
@@ -411,18 +448,17 @@ static void test_unprotected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_git_obeys_it, setup, harness_teardown),
-		cmocka_unit_test_setup_teardown(test_written_in_place, setup, harness_teardown),
-		cmocka_unit_test_setup_teardown(test_renamed_into_place, setup, harness_teardown),
-		cmocka_unit_test_setup_teardown(test_hooks, setup, harness_teardown),
-		cmocka_unit_test_setup_teardown(test_led_elsewhere, setup, harness_teardown),
-		cmocka_unit_test_setup_teardown(test_moved_into_place, setup, harness_teardown),
-		cmocka_unit_test_setup_teardown(test_moved_upwards, setup, harness_teardown),
-		cmocka_unit_test_setup_teardown(test_git_writes_through_links, setup,
-						harness_teardown),
-		cmocka_unit_test_setup_teardown(test_links_in_repositories, setup,
-						harness_teardown),
-		cmocka_unit_test_teardown(test_unprotected, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_git_obeys_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_written_in_place, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_renamed_into_place, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hooks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_led_elsewhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_moved_into_place, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_made_by_the_host, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_moved_upwards, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_git_writes_through_links, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_in_repositories, setup, teardown),
+		cmocka_unit_test_teardown(test_unprotected, teardown),
 	};
 
 	return cmocka_run_group_tests_name("fs repository", tests, NULL, NULL);

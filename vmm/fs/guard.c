@@ -171,6 +171,11 @@ int guard_enter(struct fs_server *server, const struct inode *directory, const c
 		state = policy_keep_state(server->guard.policy, &verdict.state);
 	if (S_ISDIR(status->stx_mode) && !state)
 		return -ENFILE;
+	if (!verdict.protected && S_ISREG(status->stx_mode) &&
+	    guard_repository_protects(server, directory, name, &verdict.state)) {
+		verdict.protected = true;
+		verdict.rule = POLICY_RULE_HOOK;
+	}
 	inode->policy = (struct inode_policy){
 		.state = state,
 		.protected = verdict.protected,

@@ -22,6 +22,10 @@ int guard_repository_move(struct fs_server *server, const struct inode *director
 			  const char *name, const struct statx *status,
 			  const struct inode *new_directory, const char *new_name);
 
+/* Whether a file of that name is a hook, which the guest has not made and does not change. */
+bool guard_repository_protects(struct fs_server *server, const struct inode *directory,
+			       const char *name, const struct policy_state *state);
+
 /* Whether contents of a file of that name are looked at. */
 bool guard_repository_checks(struct fs_server *server, const struct inode *directory,
 			     const char *name, const struct policy_state *state);

@@ -65,6 +65,32 @@ static enum git_directory repository_directory(struct fs_server *server,
 	return name ? git_walk_up(&walk, name) : GIT_DIRECTORY_OUTSIDE;
 }
 
+/* Whether a directory that the rules know for none is a repository nevertheless: the host has made
+ * it meanwhile, since the guest cannot. */
+static bool repository_is_there(struct fs_server *server, const struct inode *directory)
+{
+	struct inode *inode = inode_find(&server->inodes, directory->id);
+	int fd = inode ? path_inode_fd(&server->inodes, inode) : -1;
+	unsigned int parts = 0;
+	struct statx status;
+
+	if (fd < 0 || layer_look(server, directory, fd, "HEAD", &status))
+		return false;
+	for (unsigned int i = 0; git_part_names[i]; i++)
+		if (layer_look(server, directory, fd, git_part_names[i], &status) == 0)
+			parts |= git_part_of(git_part_names[i]);
+	return git_parts_are_repository(parts);
+}
+
+static enum git_directory repository_look(struct fs_server *server, const struct inode *directory)
+{
+	enum git_directory known = repository_directory(server, directory);
+
+	return known == GIT_DIRECTORY_OUTSIDE && repository_is_there(server, directory)
+		       ? GIT_DIRECTORY_REPOSITORY
+		       : known;
+}
+
 static enum git_place repository_place(struct fs_server *server, const struct inode *directory,
 				       const char *name)
 {
@@ -75,9 +101,9 @@ static enum git_place repository_place(struct fs_server *server, const struct in
 		return GIT_PLACE_NONE;
 	if (directory->id != FUSE_ROOT_ID) {
 		parent = inode_find(&server->inodes, directory->parent);
-		above = parent ? repository_directory(server, parent) : GIT_DIRECTORY_UNKNOWN;
+		above = parent ? repository_look(server, parent) : GIT_DIRECTORY_UNKNOWN;
 	}
-	return git_place_of(above, directory->name, repository_directory(server, directory), name);
+	return git_place_of(above, directory->name, repository_look(server, directory), name);
 }
 
 /* Goes on upwards from @directory: git_keep_up. */
@@ -170,6 +196,13 @@ static int repository_refuse_config(struct fs_server *server, const struct inode
 	snprintf(why, sizeof(why), "git on the host would obey its %s%s%s",
 		 *key ? "setting '" : "contents", key, *key ? "'" : "");
 	return repository_refuse(server, directory, name, why);
+}
+
+bool guard_repository_protects(struct fs_server *server, const struct inode *directory,
+			       const char *name, const struct policy_state *state)
+{
+	return !state->unprotected_below && !server->guard.hide_only && !git_is_sample(name) &&
+	       repository_place(server, directory, name) == GIT_PLACE_HOOK;
 }
 
 bool guard_repository_checks(struct fs_server *server, const struct inode *directory,

@@ -294,6 +294,8 @@ const char *policy_rule(const struct policy *policy, uint16_t rule)
 {
 	if (rule == POLICY_RULE_CASE)
 		return "names that differ in case";
+	if (rule == POLICY_RULE_HOOK)
+		return "hooks of repositories";
 	if (rule >= LIMIT_POLICY_RULES && rule < LIMIT_POLICY_RULES + policy->paths.text_count)
 		return policy->paths.texts[rule - LIMIT_POLICY_RULES];
 	return rule < policy->rule_count ? policy->rules[rule].text : "";

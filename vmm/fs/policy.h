@@ -30,9 +30,10 @@ enum policy_list {
 
 #define POLICY_STATE_WORDS (LIMIT_POLICY_POSITIONS / 64)
 
-/* Rules are numbered: those of patterns, those of single paths, and one for names that a directory
- * which ignores case may take for others (case_fold.h). */
+/* Rules are numbered: those of patterns, those of single paths, one for names that a directory
+ * which ignores case may take for others (case_fold.h), and one for hooks (guard_repository.c). */
 #define POLICY_RULE_CASE    (LIMIT_POLICY_RULES + LIMIT_POLICY_PATHS)
+#define POLICY_RULE_HOOK    (POLICY_RULE_CASE + 1)
 #define POLICY_RULE_NUMBERS (POLICY_RULE_CASE + 64)
 
 /* Where a directory's path has led to. All zero: nowhere below the root where a rule could begin to
