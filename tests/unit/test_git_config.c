@@ -189,7 +189,8 @@ static void test_places(void **state)
 	assert_int_equal(WALK("w", "worktrees", ".git"), GIT_DIRECTORY_REPOSITORY);
 	assert_int_equal(WALK("heads", "refs", "a", "modules", ".git"), GIT_DIRECTORY_INSIDE);
 	assert_int_equal(WALK("heads", "refs", ".git"), GIT_DIRECTORY_INSIDE);
-	assert_int_equal(WALK("a", "modules", "x", ".git"), GIT_DIRECTORY_INSIDE);
+	assert_int_equal(WALK("a", "modules", "x", "y.git"), GIT_DIRECTORY_INSIDE);
+	assert_int_equal(WALK("a", "modules", "x", ".git"), GIT_DIRECTORY_REPOSITORY);
 	assert_int_equal(WALK("modules", "src"), GIT_DIRECTORY_OUTSIDE);
 	assert_int_equal(
 		git_place_of(GIT_DIRECTORY_OUTSIDE, ".git", GIT_DIRECTORY_REPOSITORY, "Config"),
@@ -206,6 +207,38 @@ static void test_places(void **state)
 			 GIT_PLACE_HOOKS);
 }
 
+/* Where git writes by the names that it finds. */
+static void test_kept_places(void **state)
+{
+	static const char *const kept[] = {".git",        "a/.GIT",         ".git/x/y",
+					   "x.git",       "x.git/logs/a/b", "x.git/refs/y.git/z",
+					   ".git/y.git/z"};
+	static const char *const open[] = {"",       "src",           "x.git/src",
+					   "logs/x", "x.git/src/lib", "x.gitt/refs"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (!git_keeps_at(kept[i], strlen(kept[i])))
+			fail_msg("git writes in %s", kept[i]);
+	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++)
+		if (git_keeps_at(open[i], strlen(open[i])))
+			fail_msg("git writes nothing in %s", open[i]);
+}
+
+/* A commondir leads to the repository, or is on its way there. */
+static void test_commondir(void **state)
+{
+	(void)state;
+	assert_true(git_commondir_is_harmless("tree", "../..\n", 6));
+	assert_true(git_commondir_is_harmless("tree", "../", 3));
+	assert_true(git_commondir_is_harmless("x.git", "", 0));
+	assert_false(git_commondir_is_harmless("x.git", "../..\n", 6));
+	assert_false(git_commondir_is_harmless("tree", "../../", 6));
+	assert_false(git_commondir_is_harmless("tree", "../..\n\n", 7));
+	assert_false(git_commondir_is_harmless("tree", "/", 1));
+	assert_false(git_commondir_is_harmless("tree", "../..", 6)); /* with the NUL */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +247,8 @@ int main(void)
 		cmocka_unit_test(test_the_key_is_named),
 		cmocka_unit_test(test_git_reads_the_same),
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_kept_places),
+		cmocka_unit_test(test_commondir),
 	};
 
 	return cmocka_run_group_tests_name("git config", tests, NULL, NULL);
