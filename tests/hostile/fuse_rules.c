@@ -269,6 +269,52 @@ static size_t put_text(uint8_t *at, const char *text)
 	return strlen(text) + 1;
 }
 
+/* Those of a request about what the guest knows already. */
+static size_t make_known_request(struct machine *machine, uint32_t opcode, uint8_t *at)
+{
+	uint64_t handle = machine_handle(machine);
+	size_t size;
+
+	switch (opcode) {
+	case FUSE_OPEN:
+	case FUSE_OPENDIR:
+		memcpy(at,
+		       &(struct fuse_open_in){
+			       .flags = opcode == FUSE_OPEN && random_below(2) ? O_RDWR : O_RDONLY},
+		       8);
+		return 8;
+	case FUSE_READ:
+	case FUSE_READDIRPLUS:
+		memcpy(at, &(struct fuse_read_in){.fh = handle, .size = 4096}, 40);
+		return 40;
+	case FUSE_SETATTR:
+		memcpy(at,
+		       &(struct fuse_setattr_in){.valid = random_below(2) ? FATTR_SIZE : FATTR_MODE,
+						 .size = random_below(40),
+						 .mode = 0755},
+		       88);
+		return 88;
+	case FUSE_FORGET:
+		memcpy(at, &(uint64_t){1 + random_below(3)}, 8);
+		return 8;
+	case FUSE_COPY_FILE_RANGE:
+		memcpy(at,
+		       &(struct fuse_copy_file_range_in){
+			       .fh_in = machine_handle(machine), .fh_out = handle, .len = 100},
+		       56);
+		return 56;
+	case FUSE_SETXATTR:
+		memcpy(at, &(uint64_t){4}, 8);
+		size = 8 + put_text(at + 8, "user.a");
+		return size + put_text(at + size, "val");
+	case FUSE_GETXATTR:
+		memcpy(at, &(uint64_t){100}, 8);
+		return 8 + put_text(at + 8, "user.a");
+	default:
+		return put_text(at, random_name());
+	}
+}
+
 /* Arguments for a random request, mostly good ones. */
 static size_t make_request(struct machine *machine, uint32_t *opcode, uint8_t *at)
 {
@@ -323,43 +369,8 @@ static size_t make_request(struct machine *machine, uint32_t *opcode, uint8_t *a
 	case FUSE_LINK:
 		memcpy(at, &node, 8);
 		return 8 + put_text(at + 8, random_name());
-	case FUSE_OPEN:
-	case FUSE_OPENDIR:
-		memcpy(at,
-		       &(struct fuse_open_in){.flags = *opcode == FUSE_OPEN && random_below(2)
-							       ? O_RDWR
-							       : O_RDONLY},
-		       8);
-		return 8;
-	case FUSE_READ:
-	case FUSE_READDIRPLUS:
-		memcpy(at, &(struct fuse_read_in){.fh = handle, .size = 4096}, 40);
-		return 40;
-	case FUSE_SETATTR:
-		memcpy(at,
-		       &(struct fuse_setattr_in){.valid = random_below(2) ? FATTR_SIZE : FATTR_MODE,
-						 .size = random_below(40),
-						 .mode = 0755},
-		       88);
-		return 88;
-	case FUSE_FORGET:
-		memcpy(at, &(uint64_t){1 + random_below(3)}, 8);
-		return 8;
-	case FUSE_COPY_FILE_RANGE:
-		memcpy(at,
-		       &(struct fuse_copy_file_range_in){
-			       .fh_in = machine_handle(machine), .fh_out = handle, .len = 100},
-		       56);
-		return 56;
-	case FUSE_SETXATTR:
-		memcpy(at, &(uint64_t){4}, 8);
-		size = 8 + put_text(at + 8, "user.a");
-		return size + put_text(at + size, "val");
-	case FUSE_GETXATTR:
-		memcpy(at, &(uint64_t){100}, 8);
-		return 8 + put_text(at + 8, "user.a");
 	default:
-		return put_text(at, random_name());
+		return make_known_request(machine, *opcode, at);
 	}
 }
 
