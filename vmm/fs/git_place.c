@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/fs/git_place.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <strings.h>
 
@@ -101,42 +103,45 @@ static size_t last_name(const char *path, size_t length)
 	return length;
 }
 
+/* Takes the last name off the first *@length bytes of a path. 1; 0: none is left; -ENAMETOOLONG. */
+static int take_last_name(const char *path, size_t *length, char name[NAME_MAX + 1])
+{
+	size_t start = last_name(path, *length), count = *length - start;
+
+	if (count > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(name, path + start, count);
+	name[count] = '\0';
+	*length = start ? start - 1 : 0;
+	return count > 0 || start > 0;
+}
+
 enum git_directory git_directory_at(const char *path, size_t length)
 {
 	enum git_directory found = GIT_DIRECTORY_OPEN;
 	struct git_walk walk = {0};
-	char name[256];
+	char name[NAME_MAX + 1];
+	int taken;
 
-	while (found == GIT_DIRECTORY_OPEN && length > 0) {
-		size_t start = last_name(path, length);
-
-		if (length - start >= sizeof(name))
-			return GIT_DIRECTORY_UNKNOWN;
-		memcpy(name, path + start, length - start);
-		name[length - start] = '\0';
+	while ((taken = take_last_name(path, &length, name)) > 0) {
 		found = git_walk_up(&walk, name);
-		length = start ? start - 1 : 0;
+		if (found != GIT_DIRECTORY_OPEN)
+			return found;
 	}
-	return found == GIT_DIRECTORY_OPEN ? GIT_DIRECTORY_OUTSIDE : found;
+	return taken < 0 ? GIT_DIRECTORY_UNKNOWN : GIT_DIRECTORY_OUTSIDE;
 }
 
 bool git_keeps_at(const char *path, size_t length)
 {
 	struct git_keep keep = {0};
-	char name[256];
-	bool kept = false;
+	char name[NAME_MAX + 1];
+	int taken;
 
-	while (!kept && length > 0) {
-		size_t start = last_name(path, length);
-
-		if (length - start >= sizeof(name))
+	while ((taken = take_last_name(path, &length, name)) > 0) {
+		if (git_keep_up(&keep, name))
 			return true;
-		memcpy(name, path + start, length - start);
-		name[length - start] = '\0';
-		kept = git_keep_up(&keep, name);
-		length = start ? start - 1 : 0;
 	}
-	return kept;
+	return taken < 0;
 }
 
 bool git_is_probe(const char *target)
@@ -148,7 +153,7 @@ enum git_place git_place_at(const char *path)
 {
 	size_t start = last_name(path, strlen(path)), length = start ? start - 1 : 0;
 	size_t directory = last_name(path, length);
-	char name[256] = "";
+	char name[NAME_MAX + 1] = "";
 
 	if (length - directory < sizeof(name))
 		memcpy(name, path + directory, length - directory);
@@ -158,19 +163,12 @@ enum git_place git_place_at(const char *path)
 
 unsigned int git_submodule_depth(const char *path)
 {
-	size_t end = last_name(path, strlen(path));
-	char name[256];
+	size_t start = last_name(path, strlen(path)), length = start ? start - 1 : 0;
+	char name[NAME_MAX + 1];
 
-	for (unsigned int depth = 1; end; depth++) {
-		size_t start = last_name(path, end - 1), length = end - 1 - start;
-
-		if (length >= sizeof(name))
-			return 0;
-		memcpy(name, path + start, length);
-		name[length] = '\0';
+	for (unsigned int depth = 1; take_last_name(path, &length, name) > 0; depth++) {
 		if (git_is_repository_name(name))
 			return depth > 1 ? depth : 0;
-		end = start;
 	}
 	return 0;
 }
