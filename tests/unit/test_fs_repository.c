@@ -448,17 +448,19 @@ static void test_unprotected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_git_obeys_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_written_in_place, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_renamed_into_place, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hooks, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_led_elsewhere, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_moved_into_place, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_made_by_the_host, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_moved_upwards, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_git_writes_through_links, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_links_in_repositories, setup, teardown),
-		cmocka_unit_test_teardown(test_unprotected, teardown),
+		cmocka_unit_test_setup_teardown(test_git_obeys_it, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_written_in_place, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_renamed_into_place, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_hooks, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_led_elsewhere, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_moved_into_place, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_made_by_the_host, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_moved_upwards, setup, harness_teardown),
+		cmocka_unit_test_setup_teardown(test_git_writes_through_links, setup,
+						harness_teardown),
+		cmocka_unit_test_setup_teardown(test_links_in_repositories, setup,
+						harness_teardown),
+		cmocka_unit_test_teardown(test_unprotected, harness_teardown),
 	};
 
 	return cmocka_run_group_tests_name("fs repository", tests, NULL, NULL);
