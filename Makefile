@@ -42,9 +42,11 @@ say = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
 
 EXECUTABLES := $(BUILD)/bin/mvagent $(BUILD)/libexec/mvagent/mvagent-vmm \
 	$(BUILD)/libexec/mvagent/mvagent-fs $(BUILD)/libexec/mvagent/mvagent-blk \
-	$(BUILD)/libexec/mvagent/mvagent-image
+	$(BUILD)/libexec/mvagent/mvagent-image $(BUILD)/libexec/mvagent/mvagent-relay
 GUEST := $(BUILD)/share/mvagent/initramfs.cpio
 KERNEL := $(BUILD)/share/mvagent/vmlinux
+# Lists of hosts for --allow-preset.
+LISTS := $(patsubst share/%,$(BUILD)/share/mvagent/%,$(wildcard share/allow/*))
 HOSTILE_GUEST := $(BUILD)/share/mvagent/selftest.elf
 
 # Not compiled: it makes the base image.
@@ -55,7 +57,10 @@ $(BASE): tools/image/base
 
 .PHONY: all executables kernel check demo install uninstall san fuzz tidy clean
 all: executables $(GUEST) $(HOSTILE_GUEST) kernel
-executables: $(EXECUTABLES) $(BASE)
+executables: $(EXECUTABLES) $(BASE) $(LISTS)
+$(BUILD)/share/mvagent/allow/%: share/allow/%
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 
 $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)
@@ -76,8 +81,10 @@ $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs review virtio
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a $(CRYPTO)))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-image,image,image root jail base,-larchive $(CJSON) $(CRYPTO) -l:libseccomp.a))
 
+$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-relay,relay,relay wire loop jail base,-l:libcares.a -l:liburing.a -l:libseccomp.a -lpthread))
+
 # The guest: one static program in an initramfs.
-GUEST_SOURCES := $(wildcard guest/*.c) $(wildcard vmm/wire/session*.c) vmm/wire/notify.c vmm/base/fd.c
+GUEST_SOURCES := $(wildcard guest/*.c) $(wildcard vmm/wire/session*.c) vmm/wire/notify.c vmm/wire/relay.c vmm/wire/names.c vmm/base/fd.c vmm/base/flow.c
 GUEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/guest-static/%.o,$(GUEST_SOURCES))
 GUEST_CFLAGS := -std=gnu11 $(WARNINGS) -Os -g -ffunction-sections -fno-pie -D_FORTIFY_SOURCE=2
 $(BUILD)/obj/guest-static/%.o: %.c
@@ -111,7 +118,7 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 # Unit tests: one program a file, linked to everything below it.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
-UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -lfdt -larchive $(CJSON) $(CRYPTO) -lpthread
+UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -l:libcares.a -lfdt -larchive $(CJSON) $(CRYPTO) -lpthread
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine image fs root relay review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -238,10 +245,11 @@ tidy:
 INSTALL ?= install
 install: all
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/mvagent \
-		$(DESTDIR)$(PREFIX)/share/mvagent $(DESTDIR)$(PREFIX)/share/man/man1
+		$(DESTDIR)$(PREFIX)/share/mvagent/allow $(DESTDIR)$(PREFIX)/share/man/man1
 	$(INSTALL) -m 0755 $(BUILD)/bin/mvagent $(DESTDIR)$(PREFIX)/bin/mvagent
 	$(INSTALL) -m 0755 $(filter $(BUILD)/libexec/%,$(EXECUTABLES)) $(BASE) $(DESTDIR)$(PREFIX)/libexec/mvagent/
 	$(INSTALL) -m 0644 $(KERNEL) $(GUEST) $(HOSTILE_GUEST) $(DESTDIR)$(PREFIX)/share/mvagent/
+	$(INSTALL) -m 0644 $(LISTS) $(DESTDIR)$(PREFIX)/share/mvagent/allow/
 	$(INSTALL) -m 0644 docs/mvagent.1 $(DESTDIR)$(PREFIX)/share/man/man1/mvagent.1
 
 uninstall:

@@ -214,7 +214,7 @@ static int with_landlock_alone(void)
 	int error;
 
 	HOLDS(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	error = landlock_confine(directories, 2);
+	error = landlock_confine(directories, 2, false);
 	if (error == -EOPNOTSUPP)
 		return UNAVAILABLE;
 	HOLDS(!error);

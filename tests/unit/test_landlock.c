@@ -70,7 +70,7 @@ static int confined(void)
 	error = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (error)
 		return 10;
-	error = landlock_confine(directories, 3);
+	error = landlock_confine(directories, 3, false);
 	if (error)
 		return error == -EOPNOTSUPP ? 77 : 1;
 	if (open_in("own", "f", O_RDWR) < 0 || open_in("own", "new", O_RDWR | O_CREAT) < 0)

@@ -43,13 +43,19 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_FRAMES_OF_A_CLASS 16U
 
 /* Ways out of the guest: rules, and the ports of one host that they allow */
-#define LIMIT_ROUTE_RULES 512U
-#define LIMIT_ROUTE_PORTS 16U
+#define LIMIT_ROUTE_RULES     512U
+#define LIMIT_ROUTE_PORTS     16U
+#define LIMIT_ROUTE_ADDRESSES 64U /* with their ports, that are allowed as such */
 
 /* Connections of the guest that mvagent-relay carries at once: each takes two descriptors there,
  * one in mvagent-vmm, and, when its readers are slow, a buffer in each direction. */
 #define LIMIT_RELAY_CONNECTIONS  1024U
 #define LIMIT_RELAY_BUFFER_BYTES 65536U
+#define LIMIT_RELAY_FIRST_BYTES  32768U /* of a connection, until it is clear what it is */
+#define LIMIT_RELAY_NAMES        256U   /* whose addresses are remembered */
+#define LIMIT_RELAY_ADDRESSES    16U    /* of one name */
+#define LIMIT_RELAY_DENIALS      64U    /* that are told, each once */
+#define LIMIT_RELAY_PUBLISHED    16U    /* ports of the guest on the host */
 
 /* Small devices: what one request may ask for */
 #define LIMIT_RNG_REQUEST_BYTES 65536U

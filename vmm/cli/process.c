@@ -107,7 +107,8 @@ static int process_fork(struct process *process, struct process_plan *plan, int 
 
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
-	process->pid = namespaces_fork(&apart);
+	process->pid =
+		plan->network ? namespaces_fork_with_network(&apart) : namespaces_fork(&apart);
 	if (process->pid == 0) {
 		close(pair[0]);
 		process_exec(plan, messages_fd, pair[1]);

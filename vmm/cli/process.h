@@ -17,6 +17,7 @@
  */
 struct process_plan {
 	const char *name;    /* for messages: "mvagent-vmm" */
+	bool network;        /* it keeps the host's network */
 	bool allow_degraded; /* the user wants to know what is missing */
 	unsigned int argument_count;
 	char *arguments[PROCESS_MAX_ARGUMENTS + 1];

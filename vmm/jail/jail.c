@@ -81,8 +81,9 @@ static int jail_leave_root(const struct jail *jail)
 /* The places, or the directories. */
 static int jail_confine_files(const struct jail *jail)
 {
-	return jail->places ? landlock_confine_to_places(jail->places, jail->place_count)
-			    : landlock_confine(jail->directories, jail->directory_count);
+	return jail->places
+		       ? landlock_confine_to_places(jail->places, jail->place_count)
+		       : landlock_confine(jail->directories, jail->directory_count, jail->network);
 }
 
 int jail_enter(const struct jail *jail)

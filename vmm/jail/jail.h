@@ -38,6 +38,7 @@ struct jail {
 	unsigned int place_count;
 	uint64_t capabilities; /* that are kept where there are any: capabilities.h */
 	bool proc;             /* it opens its own files by /proc/self/fd */
+	bool network;          /* it connects by TCP, and was started with the host's network */
 	bool keep_user;        /* it changes files of the user who started it, also of root */
 	bool allow_degraded;   /* go on without a wall that cannot be put up */
 };

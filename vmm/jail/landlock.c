@@ -28,8 +28,9 @@
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR | \
 	 LANDLOCK_ACCESS_FS_MAKE_BLOCK | RIGHT_IOCTL_DEV)
 
-#define RIGHTS_TCP 3ULL /* ABI 4: bind and connect */
-#define SCOPES     3ULL /* ABI 6: abstract sockets and signals */
+#define RIGHT_BIND    1ULL /* ABI 4 */
+#define RIGHT_CONNECT 2ULL
+#define SCOPES        3ULL /* ABI 6: abstract sockets and signals */
 
 /* struct landlock_ruleset_attr as of ABI 6, longer than the headers may know. */
 struct landlock_attributes {
@@ -72,8 +73,8 @@ static uint64_t landlock_rights_in_place(int fd)
 }
 
 /* A set of rules with none in it yet, and the rights that it is about. @moves: files may be moved
- * from one directory to another. Descriptor or -errno. */
-static int landlock_begin(uint64_t *rights, bool moves)
+ * from one directory to another; @network: connections are made. Descriptor or -errno. */
+static int landlock_begin(uint64_t *rights, bool moves, bool network)
 {
 	struct landlock_attributes attributes = {0};
 	int ruleset;
@@ -84,7 +85,8 @@ static int landlock_begin(uint64_t *rights, bool moves)
 	if (version < (moves ? 2 : 1))
 		return -EOPNOTSUPP;
 	attributes.files = landlock_known_rights((int)version);
-	attributes.tcp = version >= 4 ? RIGHTS_TCP : 0;
+	if (version >= 4)
+		attributes.tcp = network ? RIGHT_BIND : RIGHT_BIND | RIGHT_CONNECT;
 	attributes.scopes = version >= 6 ? SCOPES : 0;
 	/* A kernel takes a longer structure when what it does not know is 0. */
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
@@ -122,10 +124,11 @@ static bool landlock_has_moves(const struct jail_directory *directories, unsigne
 	return false;
 }
 
-int landlock_confine(const struct jail_directory *directories, unsigned int count)
+int landlock_confine(const struct jail_directory *directories, unsigned int count, bool network)
 {
 	uint64_t rights;
-	FD_CLEANUP int ruleset = landlock_begin(&rights, landlock_has_moves(directories, count));
+	FD_CLEANUP int ruleset =
+		landlock_begin(&rights, landlock_has_moves(directories, count), network);
 	int error = ruleset < 0 ? ruleset : 0;
 
 	for (unsigned int i = 0; i < count && !error; i++)
@@ -137,7 +140,7 @@ int landlock_confine(const struct jail_directory *directories, unsigned int coun
 int landlock_confine_to_places(const int *places, unsigned int count)
 {
 	uint64_t rights;
-	FD_CLEANUP int ruleset = landlock_begin(&rights, false);
+	FD_CLEANUP int ruleset = landlock_begin(&rights, false, false);
 	int error = ruleset < 0 ? ruleset : 0;
 
 	for (unsigned int i = 0; i < count && !error; i++)

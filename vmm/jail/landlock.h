@@ -10,9 +10,10 @@
 
 #include "vmm/jail/jail.h"
 
-/* Everything below these directories can be used, and nothing else. no_new_privs is set. 0,
- * -EOPNOTSUPP (the kernel has no Landlock, or it is switched off) or -errno. */
-int landlock_confine(const struct jail_directory *directories, unsigned int count);
+/* Everything below these directories can be used, and nothing else; with @network connections can
+ * be made by TCP, and still nothing can be bound. no_new_privs is set. 0, -EOPNOTSUPP (the kernel
+ * has no Landlock, or it is switched off) or -errno. */
+int landlock_confine(const struct jail_directory *directories, unsigned int count, bool network);
 
 /* The same for single files, and for directories in parts. */
 int landlock_confine_to_places(const int *places, unsigned int count);

@@ -63,7 +63,7 @@ static void namespaces_enter(uid_t uid, gid_t gid, int answer_fd)
 }
 
 /* Hosts that restrict user namespaces let one be made and then refuse what it is good for. */
-static pid_t namespaces_fork_as_user(void)
+static pid_t namespaces_fork_as_user(uint64_t namespaces)
 {
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
@@ -72,7 +72,7 @@ static pid_t namespaces_fork_as_user(void)
 
 	if (pipe2(pair, O_CLOEXEC))
 		return -errno;
-	pid = namespaces_clone(CLONE_NEWUSER | NAMESPACES);
+	pid = namespaces_clone(CLONE_NEWUSER | namespaces);
 	if (pid < 0)
 		error = pid;
 	if (pid == 0)
@@ -86,16 +86,26 @@ static pid_t namespaces_fork_as_user(void)
 	return error ? error : pid;
 }
 
-pid_t namespaces_fork(bool *apart)
+static pid_t namespaces_fork_into(uint64_t namespaces, bool *apart)
 {
 	/* root needs no user namespace, whose privileges would only add to what can be attacked. */
-	pid_t pid = geteuid() == 0 ? namespaces_clone(NAMESPACES) : -EPERM;
+	pid_t pid = geteuid() == 0 ? namespaces_clone(namespaces) : -EPERM;
 
 	if (pid < 0 && jail_is_unavailable(pid))
-		pid = namespaces_fork_as_user();
+		pid = namespaces_fork_as_user(namespaces);
 	*apart = pid >= 0;
 	if (pid >= 0 || !jail_is_unavailable(pid))
 		return pid;
 	pid = fork();
 	return pid < 0 ? -errno : pid;
+}
+
+pid_t namespaces_fork(bool *apart)
+{
+	return namespaces_fork_into(NAMESPACES, apart);
+}
+
+pid_t namespaces_fork_with_network(bool *apart)
+{
+	return namespaces_fork_into(NAMESPACES & ~(uint64_t)CLONE_NEWNET, apart);
 }

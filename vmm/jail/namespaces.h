@@ -16,4 +16,7 @@
  * the child, unless root calls this. 0 in the child, the child's number, or -errno. */
 pid_t namespaces_fork(bool *apart);
 
+/* The same, but that the child keeps the host's network: for the one process that uses it. */
+pid_t namespaces_fork_with_network(bool *apart);
+
 #endif

@@ -11,7 +11,7 @@
 /* Records at once, and one more in each interval: a guest that floods is not worth a message each.
  */
 #define BURST       32U
-#define INTERVAL_NS (100 * CLOCK_NS_PER_MS)
+#define INTERVAL_NS (UINT64_C(100) * CLOCK_NS_PER_MS)
 
 #define VLAN_TAGS  2 /* IEEE 802.1ad: an outer and an inner one */
 #define EXTENSIONS 8 /* headers between IPv6's and what it carries */
@@ -114,7 +114,7 @@ static void read_ipv4(struct frame_summary *summary, struct cursor cursor)
 
 	if (cursor.length < 20 || cursor.bytes[0] >> 4 != 4)
 		return;
-	header = (cursor.bytes[0] & 0xfU) * 4;
+	header = (cursor.bytes[0] & 0xfUL) * 4;
 	summary->frame_class = FRAME_IP;
 	summary->version = 4;
 	summary->protocol = cursor.bytes[9];
@@ -137,7 +137,7 @@ static bool pass_extensions(struct frame_summary *summary, struct cursor *cursor
 		case IPPROTO_HOPOPTS:
 		case IPPROTO_ROUTING:
 		case IPPROTO_DSTOPTS:
-			length = cursor->length < 2 ? SIZE_MAX : (bytes[1] + 1U) * 8;
+			length = cursor->length < 2 ? SIZE_MAX : (bytes[1] + 1UL) * 8;
 			break;
 		case IPPROTO_FRAGMENT:
 			length = cursor->length < 8 || get16(bytes + 2) & 0xfff8 ? SIZE_MAX : 8;
@@ -187,7 +187,7 @@ void net_frame_summarize(struct frame_summary *summary, const uint8_t *frame, si
 	struct cursor cursor = {frame, bytes_minimum(length, NET_FRAME_BYTES)};
 
 	*summary = (struct frame_summary){.frame_class = FRAME_OTHER};
-	if (!skip(&cursor, 2 * ETH_ALEN) || cursor.length < 2)
+	if (!skip(&cursor, 2UL * ETH_ALEN) || cursor.length < 2)
 		return;
 	summary->ethertype = get16(cursor.bytes);
 	skip(&cursor, 2);

@@ -9,6 +9,8 @@
  *   stdout    guest to host bytes (all output, when there is a terminal)
  *   stderr    guest to host bytes; not connected when there is a terminal
  *   notify    one a share, when the guest's kernel can use it: vmm/wire/notify.h
+ *   names     questions of the guest's resolver: vmm/wire/names.h
+ *   relay     one a connection to the outside, when some are allowed: vmm/wire/relay.h
  * End of file is a half-close of the stream; a reader that left is a closed stream.
  *
  * Order on control:
@@ -34,6 +36,8 @@ enum session_port {
 	SESSION_PORT_STDIN = 1025,
 	SESSION_PORT_STDOUT = 1026,
 	SESSION_PORT_STDERR = 1027,
+	SESSION_PORT_RELAY = 1030,  /* as often as the guest likes: vmm/wire/relay.h */
+	SESSION_PORT_NAMES = 1031,  /* vmm/wire/names.h */
 	SESSION_PORT_NOTIFY = 1040, /* of the first share in START; the others follow in order */
 };
 

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/relay/relay.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "vmm/base/bytes.h"
+#include "vmm/base/clock.h"
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+#include "vmm/relay/relay_internal.h"
+#include "vmm/wire/lend.h"
+
+#define TICK_SOON_MS 100U
+#define TICK_MS      1000U
+
+/* Whether this denial is a new one; it is not any more once it counts. */
+static bool is_first_denial(struct relay *relay, const struct connection *connection)
+{
+	struct denial *denial = &relay->denials[relay->denial_count];
+
+	for (unsigned int i = 0; i < relay->denial_count; i++) {
+		if (relay->denials[i].port == connection->request.port &&
+		    strcmp(relay->denials[i].host, connection->host) == 0)
+			return false;
+	}
+	if (relay->denial_count == LIMIT_RELAY_DENIALS)
+		return false;
+	denial->port = connection->request.port;
+	snprintf(denial->host, sizeof(denial->host), "%s", connection->host);
+	return true;
+}
+
+void relay_tell(struct relay *relay, enum relay_event_type type,
+		const struct connection *connection, const char *text)
+{
+	struct relay_event event = {
+		.type = type,
+		.port = connection->request.port,
+		.sent = connection->up.bytes,
+		.received = connection->down.bytes,
+	};
+
+	if (type == RELAY_EVENT_DENIED && !is_first_denial(relay, connection))
+		return;
+	snprintf(event.host, sizeof(event.host), "%s", connection->host);
+	snprintf(event.text, sizeof(event.text), "%s", text);
+	/* A supervisor that is behind misses this one; a denial is then told another time. */
+	if (send(relay->event_fd, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT) > 0 &&
+	    type == RELAY_EVENT_DENIED)
+		relay->denial_count++;
+}
+
+static void on_tick(struct loop_operation *operation, int result)
+{
+	struct relay *relay = CONTAINER_OF(operation, struct relay, tick);
+	const uint64_t now = clock_monotonic_ns();
+	bool soon = false, any = false;
+
+	if (result < 0)
+		return;
+	lookup_tick(relay->lookup);
+	for (unsigned int i = 0; i < relay->connection_count; i++) {
+		struct connection *connection = &relay->connections[i];
+
+		soon |= connection_tick(connection, now);
+		any |= !connection_is_free(connection);
+	}
+	if (any)
+		loop_timer(relay->loop, &relay->tick, soon ? TICK_SOON_MS : TICK_MS, on_tick);
+}
+
+void relay_start_ticking(struct relay *relay)
+{
+	if (loop_operation_idle(&relay->tick))
+		loop_timer(relay->loop, &relay->tick, TICK_SOON_MS, on_tick);
+}
+
+static struct connection *find_free(struct relay *relay)
+{
+	for (unsigned int i = 0; i < relay->connection_count; i++) {
+		if (connection_is_free(&relay->connections[i]))
+			return &relay->connections[i];
+	}
+	return NULL;
+}
+
+static void send_answer(const struct relay *relay, const struct lend_message *answer, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec vector = {(void *)(uintptr_t)answer, sizeof(*answer)};
+	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
+						  .cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS};
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	}
+	/* mvagent-vmm always reads on: its questions do not wait for us. */
+	if (sendmsg(relay->lender_fd, &message, MSG_NOSIGNAL) < 0 && errno != EPIPE)
+		log_errno(-errno, "cannot answer mvagent-vmm");
+}
+
+/* One end for the guest, one for us; none when there are connections enough. */
+static void answer_question(struct relay *relay, const struct lend_message *question)
+{
+	struct connection *connection = find_free(relay);
+	int pair[2] = {-1, -1};
+
+	if (connection && fd_create_socket_pair(SOCK_STREAM | SOCK_NONBLOCK, pair) == 0) {
+		connection->relay = relay;
+		connection_open(connection, fd_take(&pair[0]));
+	}
+	send_answer(relay, question, pair[1]);
+	fd_close(&pair[1]);
+}
+
+static void on_lender(struct loop_operation *operation, int result)
+{
+	struct relay *relay = CONTAINER_OF(operation, struct relay, lender_watch);
+	struct lend_message question;
+
+	if (result == -ECANCELED)
+		return;
+	for (;;) {
+		ssize_t length = recv(relay->lender_fd, &question, sizeof(question), MSG_DONTWAIT);
+
+		if (length < 0 && errno == EINTR)
+			continue;
+		if (length < 0 && errno == EAGAIN)
+			return;
+		if (length != sizeof(question)) {
+			loop_stop(relay->loop, 0); /* the machine is gone */
+			return;
+		}
+		answer_question(relay, &question);
+	}
+}
+
+static struct connection *find_offer(struct relay *relay)
+{
+	for (unsigned int i = 0; i < relay->connection_count; i++) {
+		if (relay->connections[i].state == CONNECTION_OFFERED)
+			return &relay->connections[i];
+	}
+	return NULL;
+}
+
+/* Who connects while nothing is offered waits in the kernel's queue. */
+void relay_serve_listeners(struct relay *relay)
+{
+	for (unsigned int i = 0; i < LIMIT_RELAY_PUBLISHED; i++) {
+		struct listener *listener = &relay->listeners[i];
+		struct connection *offer;
+		int fd;
+
+		while (listener->fd >= 0 && (offer = find_offer(relay))) {
+			fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+			if (fd < 0)
+				break;
+			connection_accept(offer, fd, listener->guest_port);
+		}
+	}
+}
+
+static void on_listener(struct loop_operation *operation, int result)
+{
+	const struct listener *listener = CONTAINER_OF(operation, struct listener, watch);
+
+	if (result >= 0)
+		relay_serve_listeners(listener->relay);
+}
+
+static int watch_all(struct relay *relay)
+{
+	int error =
+		loop_watch(relay->loop, &relay->lender_watch, relay->lender_fd, POLLIN, on_lender);
+
+	for (unsigned int i = 0; !error && i < LIMIT_RELAY_PUBLISHED; i++) {
+		struct listener *listener = &relay->listeners[i];
+
+		if (listener->fd >= 0)
+			error = loop_watch(relay->loop, &listener->watch, listener->fd, POLLIN,
+					   on_listener);
+	}
+	return error ? log_errno(error, "cannot wait for connections") : 0;
+}
+
+int relay_create(struct relay **relay, struct loop *loop, const struct relay_plan *plan)
+{
+	struct relay *made = calloc(1, sizeof(*made));
+	int error;
+
+	if (!made)
+		return log_errno(-ENOMEM, "cannot begin");
+	made->loop = loop;
+	made->settings = plan->settings;
+	made->lender_fd = plan->lender_fd;
+	made->event_fd = plan->event_fd;
+	for (unsigned int i = 0; i < LIMIT_RELAY_PUBLISHED; i++) {
+		bool used = i < plan->settings->published_count;
+
+		made->listeners[i] = (struct listener){
+			.relay = made,
+			.fd = used ? plan->listeners[i] : -1,
+			.guest_port = plan->settings->published[i].guest_port,
+		};
+	}
+	made->connection_count = plan->connections;
+	made->connections = calloc(plan->connections, sizeof(*made->connections));
+	error = made->connections ? 0 : log_errno(-ENOMEM, "cannot begin");
+	if (!error)
+		error = lookup_create(&made->lookup, loop,
+				      plan->settings->servers[0] ? plan->settings->servers : NULL);
+	if (!error)
+		error = watch_all(made);
+	if (error) {
+		relay_destroy(made);
+		return error;
+	}
+	*relay = made;
+	return 0;
+}
+
+void relay_destroy(struct relay *relay)
+{
+	if (!relay)
+		return;
+	loop_end(relay->loop, &relay->tick);
+	loop_end(relay->loop, &relay->lender_watch);
+	for (unsigned int i = 0; i < LIMIT_RELAY_PUBLISHED; i++) {
+		loop_end(relay->loop, &relay->listeners[i].watch);
+		fd_close(&relay->listeners[i].fd);
+	}
+	for (unsigned int i = 0; relay->connections && i < relay->connection_count; i++) {
+		struct connection *connection = &relay->connections[i];
+
+		if (connection->state == CONNECTION_FREE)
+			continue;
+		if (connection->state != CONNECTION_CLOSED)
+			connection_close(connection);
+		while (!connection_is_free(connection)) {
+			if (loop_run_once(relay->loop, -1) < 0)
+				log_fatal("cannot end a connection");
+		}
+	}
+	lookup_destroy(relay->lookup);
+	fd_close(&relay->lender_fd);
+	fd_close(&relay->event_fd);
+	free(relay->connections);
+	free(relay);
+}

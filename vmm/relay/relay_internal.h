@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the relay share. */
+#ifndef MVAGENT_RELAY_RELAY_INTERNAL_H
+#define MVAGENT_RELAY_RELAY_INTERNAL_H
+
+#include "vmm/relay/dial.h"
+#include "vmm/relay/first.h"
+#include "vmm/base/flow.h"
+#include "vmm/relay/lookup.h"
+#include "vmm/relay/relay.h"
+#include "vmm/wire/relay.h"
+
+/*
+ *   FREE -> REQUEST -> LOOKUP -> DIAL -> PROXY -> OPEN -> CLOSED -> FREE
+ * Without a name there is no LOOKUP, without a proxy no PROXY. REQUEST -> OFFERED -> OPEN for a
+ * stream that waits for somebody on the host. CLOSED waits for the loop to let go of it.
+ */
+enum connection_state {
+	CONNECTION_FREE,
+	CONNECTION_REQUEST, /* the guest has not said all that it wants */
+	CONNECTION_LOOKUP,
+	CONNECTION_DIAL,
+	CONNECTION_PROXY, /* CONNECT was sent */
+	CONNECTION_OPEN,
+	CONNECTION_OFFERED,
+	CONNECTION_CLOSED,
+};
+
+struct connection {
+	struct relay *relay;
+	enum connection_state state;
+	int guest_fd;  /* one end of a pair, -1: none */
+	int server_fd; /* TCP, -1: none */
+	struct loop_operation guest_watch, server_watch, again;
+	uint64_t deadline_ns; /* of the state; in OPEN of the first bytes. 0: none */
+	uint64_t moved_ns;    /* when bytes last moved */
+
+	struct relay_request request;
+	char host[NAME_BYTES]; /* in its one form, or an address as text */
+	bool is_address;
+	bool guest_gone; /* it has closed its whole end */
+
+	/* What the guest said before it is clear what it is, and then the verdict on it. */
+	uint8_t *first;
+	size_t first_length;
+	bool first_over;
+	enum first_verdict verdict;
+
+	struct lookup_waiter waiter;
+	struct dial dial;
+	char *proxy_head; /* of the proxy's answer, while in PROXY */
+	size_t proxy_length;
+	struct flow up, down; /* from the guest, and to it */
+};
+
+struct listener {
+	struct relay *relay;
+	int fd; /* -1: none */
+	uint16_t guest_port;
+	struct loop_operation watch;
+};
+
+/* A denial that was told. */
+struct denial {
+	char host[NAME_BYTES];
+	uint16_t port;
+};
+
+struct relay {
+	struct loop *loop;
+	const struct relay_settings *settings;
+	struct lookup *lookup;
+	int lender_fd;
+	int event_fd;
+	struct loop_operation lender_watch;
+	struct loop_operation tick;
+	unsigned int connection_count; /* that there may be */
+	struct connection *connections;
+	struct listener listeners[LIMIT_RELAY_PUBLISHED];
+	unsigned int denial_count;
+	struct denial denials[LIMIT_RELAY_DENIALS];
+};
+
+/* Begins with the guest's stream, which it takes over. */
+void connection_open(struct connection *connection, int guest_fd);
+
+/* Ends it now, whatever is under way. */
+void connection_close(struct connection *connection);
+
+/* Somebody has connected to the host's side of @guest_port; takes over @server_fd. */
+void connection_accept(struct connection *connection, int server_fd, uint16_t guest_port);
+
+/* Whether it is FREE: also one that is CLOSED, when the loop has let go of it. */
+bool connection_is_free(struct connection *connection);
+
+/* Ends it when its time is over. Returns whether it needs to be looked at again soon. */
+bool connection_tick(struct connection *connection, uint64_t now_ns);
+
+/* Tells the supervisor. A denial of the same host and port is told once. */
+void relay_tell(struct relay *relay, enum relay_event_type type,
+		const struct connection *connection, const char *text);
+
+/* Offers are there: somebody may have been waiting. */
+void relay_serve_listeners(struct relay *relay);
+
+/* Sees to it that connection_tick is called. */
+void relay_start_ticking(struct relay *relay);
+
+#endif

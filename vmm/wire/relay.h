@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the guest says at the start of a stream to mvagent-relay (SESSION_PORT_RELAY), and what
+ * mvagent-relay tells the supervisor.
+ *
+ * CONNECT: name (or an address as text) and port. The answer is one byte, enum relay_status; after
+ * RELAY_CONNECTED the stream is the connection, both ways with ends of their own. The guest need
+ * not wait for it to send.
+ * OFFER: no name, port 0. The answer waits until somebody on the host connects to a published port:
+ * then RELAY_CONNECTED and the guest's port, little endian, and the stream is that connection.
+ */
+#ifndef MVAGENT_WIRE_RELAY_H
+#define MVAGENT_WIRE_RELAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RELAY_VERSION 1U
+
+enum relay_kind { RELAY_CONNECT = 1, RELAY_OFFER };
+
+enum relay_status {
+	RELAY_CONNECTED, /* or for OFFER: somebody has connected */
+	RELAY_DENIED,    /* by the policy */
+	RELAY_FAILED,    /* the name has no address, nobody answers, too many connections */
+};
+
+/* On the wire: version, kind, port (little endian), length of the name, zero; then the name. */
+#define RELAY_HEADER_BYTES  6U
+#define RELAY_NAME_BYTES    255U
+#define RELAY_REQUEST_BYTES (RELAY_HEADER_BYTES + RELAY_NAME_BYTES)
+#define RELAY_OFFER_BYTES   3U /* of the answer */
+
+struct relay_request {
+	enum relay_kind kind;
+	uint16_t port;
+	uint8_t name_length;
+	char name[RELAY_NAME_BYTES + 1]; /* any bytes; terminated after decoding */
+};
+
+/* Returns the length. */
+size_t relay_encode_request(const struct relay_request *request,
+			    uint8_t bytes[RELAY_REQUEST_BYTES]);
+
+/* Decodes the request at the start of @bytes. Returns how many bytes it took, 0 when it is not
+ * complete yet, or -EPROTO. */
+int relay_decode_request(const uint8_t *bytes, size_t length, struct relay_request *request);
+
+enum relay_event_type {
+	RELAY_EVENT_DENIED = 1, /* text: a sentence that says why */
+	RELAY_EVENT_FAILED,     /* text: what went wrong */
+	RELAY_EVENT_ENDED,      /* a connection is over: sent, received */
+};
+
+#define RELAY_EVENT_TEXT_BYTES 1024
+
+/* One packet of a SOCK_SEQPACKET pair. Both ends are of one build. Strings are terminated. */
+struct relay_event {
+	uint32_t type;
+	uint32_t port;
+	uint64_t sent;     /* by the guest, bytes */
+	uint64_t received; /* by the guest */
+	char host[RELAY_NAME_BYTES + 1];
+	char text[RELAY_EVENT_TEXT_BYTES];
+};
+
+#endif
