@@ -139,10 +139,10 @@ static int run(int control, const struct session_start *start, struct failure *f
 {
 	struct shares shares = {0};
 	int streams[3] = {-1, -1, -1};
-	int error = network_raise(failure);
+	int error = network_raise(failure), network = -1;
 
 	if (!error)
-		error = network_start(control, failure);
+		error = network_start(control, &network, failure);
 	if (!error)
 		error = begin_streams(start, streams, failure);
 	if (!error)
@@ -153,6 +153,7 @@ static int run(int control, const struct session_start *start, struct failure *f
 		error = finish_streams(streams, failure);
 	if (setrlimit(RLIMIT_NOFILE, &open_files) < 0)
 		message("cannot set the limit of open files: errno %d", errno);
+	network_wait(&network);
 	if (!error)
 		error = session_run(control, streams, start, &shares, failure);
 	return error;

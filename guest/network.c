@@ -2,21 +2,27 @@
 #include "guest/network.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "guest/files.h"
 #include "guest/resolver.h"
+#include "guest/ways.h"
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 
 #define DNS_PORT 53
+
+/* A connection has two; the kernel lets a process have more. */
+#define DESCRIPTORS (2 * LIMIT_RELAY_CONNECTIONS + WAYS_LISTENERS + 64)
 
 /* Without it the kernel would give the card a link-local address and a route for it, and send what
  * nobody answers; a connection to anywhere would then wait instead of failing. */
@@ -49,69 +55,108 @@ int network_raise(struct failure *failure)
 	return 0;
 }
 
-/* Nobody is known yet. */
-static bool find_none(void *context, const char *name, struct in_addr *address)
+/* All of the process; its parts are told apart by the tags of their events. */
+struct network {
+	struct resolver resolver;
+	struct bridge bridge;
+	struct ways ways;
+};
+
+enum {
+	TAG_RESOLVER,
+	TAG_BRIDGE = TAG_RESOLVER + RESOLVER_TAGS,
+	TAG_WAYS = TAG_BRIDGE + BRIDGE_TAGS
+};
+
+static void handle(struct network *network, const struct epoll_event *event)
 {
-	(void)context;
-	(void)name;
-	(void)address;
-	return false;
+	uint32_t tag = event->data.u32;
+
+	if (tag >= TAG_WAYS)
+		ways_accept(&network->ways, tag - TAG_WAYS);
+	else if (tag >= TAG_BRIDGE)
+		bridge_handle(&network->bridge, tag - TAG_BRIDGE, event->events);
+	else
+		resolver_handle(&network->resolver, tag - TAG_RESOLVER);
 }
 
-static bool find_no_address(void *context, struct in_addr address, char name[DNS_NAME_BYTES])
+static noreturn void serve(struct network *network, int ready)
 {
-	(void)context;
-	(void)address;
-	(void)name;
-	return false;
-}
+	const struct dns_names names = {
+		.context = &network->ways, .find = ways_find, .find_address = ways_find_address};
+	struct epoll_event events[64];
+	int epoll = epoll_create1(EPOLL_CLOEXEC), error;
+	bool more = false;
 
-static noreturn void serve(struct resolver *resolver)
-{
-	static const struct dns_names names = {.find = find_none, .find_address = find_no_address};
-	struct epoll_event events[16];
-	int epoll = epoll_create1(EPOLL_CLOEXEC);
-	int error = epoll < 0 ? -errno : resolver_open(resolver, &names, epoll, 0);
-
+	bridge_init(&network->bridge, epoll, TAG_BRIDGE);
+	error = epoll < 0 ? -errno : resolver_open(&network->resolver, &names, epoll, TAG_RESOLVER);
+	/* Without somebody to ask, no name is known. */
+	if (!error && ways_open(&network->ways, &network->bridge, epoll, TAG_WAYS) < 0)
+		message("the host answers no questions about names");
+	fd_close(&ready);
 	while (!error) {
-		int count = epoll_wait(epoll, events, ARRAY_SIZE(events), -1);
+		int count = epoll_wait(epoll, events, ARRAY_SIZE(events), more ? 0 : -1);
 
 		if (count < 0 && errno != EINTR)
 			error = -errno;
 		for (int i = 0; i < count; i++)
-			resolver_handle(resolver, events[i].data.u32);
+			handle(network, &events[i]);
+		more = bridge_do_rest(&network->bridge);
 	}
 	message("names are not answered any more: errno %d", -error);
 	_exit(1);
 }
 
 /* In the child. */
-static noreturn void run(struct resolver *resolver, int control)
+static noreturn void run(struct network *network, int control, int ready)
 {
+	const struct rlimit descriptors = {.rlim_cur = DESCRIPTORS, .rlim_max = DESCRIPTORS};
 	int error;
 
 	fd_close(&control);
 	prctl(PR_SET_NAME, "network");
+	setrlimit(RLIMIT_NOFILE, &descriptors);
 	/* It is small, and every program that asks for a name would wait without it. */
 	error = files_write("/proc/self/oom_score_adj", "-1000");
 	if (error)
 		message("cannot protect the resolver: errno %d", -error);
-	serve(resolver);
+	serve(network, ready);
 }
 
-int network_start(int control, struct failure *failure)
+int network_start(int control, int *ready, struct failure *failure)
 {
-	struct resolver *resolver = malloc(sizeof(*resolver));
-	int error = resolver ? resolver_bind(resolver, DNS_PORT) : -ENOMEM;
-	pid_t child = error ? 0 : fork();
+	struct network *network = calloc(1, sizeof(*network));
+	int pair[2] = {-1, -1};
+	int error = network ? resolver_bind(&network->resolver, DNS_PORT) : -ENOMEM;
+	pid_t child = 0;
 
-	if (!error && child == 0)
-		run(resolver, control);
+	if (!error && pipe2(pair, O_CLOEXEC) < 0)
+		error = -errno;
+	if (!error)
+		child = fork();
+	if (!error && child == 0) {
+		fd_close(&pair[0]);
+		run(network, control, pair[1]);
+	}
 	if (child < 0)
 		error = -errno;
-	if (resolver)
-		resolver_close(resolver);
-	free(resolver);
+	fd_close(&pair[1]);
+	if (network)
+		resolver_close(&network->resolver);
+	free(network);
+	if (error)
+		fd_close(&pair[0]);
+	*ready = pair[0];
 	return error ? failure_set(failure, SESSION_STAGE_SETUP, error, "starting the resolver")
 		     : 0;
+}
+
+void network_wait(int *ready)
+{
+	char byte;
+
+	/* Its end of the pipe closes. */
+	while (*ready >= 0 && read(*ready, &byte, 1) < 0 && errno == EINTR)
+		;
+	fd_close(ready);
 }
