@@ -94,7 +94,7 @@ time.sleep(2)  # duplicate address detection
 packet = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 packet.bind(('eth0', 0))
 broadcast = b'\xff' * 6 + b'\2\0\0\0\0\1'
-def ip(protocol, to, data): 
+def ip(protocol, to, data):
     return b'\x45\0' + struct.pack('>H', 20 + len(data)) + b'\0\0\0\0\x40' + bytes([protocol]) + b'\0\0' + b'\x0a\x09\x08\x07' + socket.inet_aton(to) + data
 def udp(source, to, data): return struct.pack('>HHHH', source, to, 8 + len(data), 0) + data
 question = b'\0\1\1\0\0\1\0\0\0\0\0\0\6secret\7example\3org\0\0\1\0\1'

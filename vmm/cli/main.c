@@ -13,6 +13,7 @@
 #include "vmm/cli/doctor.h"
 #include "vmm/cli/image_commands.h"
 #include "vmm/cli/outcome.h"
+#include "vmm/cli/policy_command.h"
 #include "vmm/cli/review_commands.h"
 #include "vmm/cli/root_show.h"
 #include "vmm/cli/run.h"
@@ -24,6 +25,7 @@ static const char usage[] =
 	"  root show                        see what of this host is in the machine's root\n"
 	"  image import, build, list...     keep root file systems of your own, by name and "
 	"digest\n"
+	"  policy check HOST:PORT           see whether a command may reach a host, and why\n"
 	"  doctor                           check whether this machine can\n"
 	"  version                          print the version\n"
 	"'mvagent help COMMAND' says more; 'man mvagent' says it all.\n";
@@ -61,10 +63,10 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"run", run_command},           {"diff", diff_command},     {"apply", apply_command},
-	{"discard", discard_command},   {"runs", runs_command},     {"root", root_command},
-	{"image", image_command},       {"doctor", doctor_command}, {"version", version_command},
-	{"--version", version_command},
+	{"run", run_command},         {"diff", diff_command},         {"apply", apply_command},
+	{"discard", discard_command}, {"runs", runs_command},         {"root", root_command},
+	{"image", image_command},     {"policy", policy_command},     {"doctor", doctor_command},
+	{"version", version_command}, {"--version", version_command},
 };
 
 static bool is_help(const char *word)

@@ -22,6 +22,49 @@ void network_report_add_frame(struct network_report *report, const void *bytes, 
 	report->frame_count++;
 }
 
+void network_report_add_denial(struct network_report *report, const char *host, uint16_t port,
+			       const char *sentence)
+{
+	struct network_denial *denial = &report->denied[report->denied_count];
+
+	for (unsigned int i = 0; i < report->denied_count; i++) {
+		if (report->denied[i].port == port && strcmp(report->denied[i].host, host) == 0)
+			return;
+	}
+	if (report->denied_count == NETWORK_REPORT_DENIED) {
+		report->denials_untold++;
+		return;
+	}
+	snprintf(denial->host, sizeof(denial->host), "%s", host);
+	snprintf(denial->sentence, sizeof(denial->sentence), "%s", sentence);
+	denial->port = port;
+	report->denied_count++;
+}
+
+void network_report_add_event(struct network_report *report, const struct relay_event *event)
+{
+	struct network_way *way = report->ways;
+
+	if (event->type != RELAY_EVENT_ENDED && event->type != RELAY_EVENT_FAILED)
+		return;
+	while (way < report->ways + report->way_count &&
+	       (way->port != event->port || strcmp(way->host, event->host) != 0))
+		way++;
+	if (way == report->ways + NETWORK_REPORT_WAYS)
+		return;
+	if (way == report->ways + report->way_count) {
+		memcpy(way->host, event->host, sizeof(way->host));
+		way->port = (uint16_t)event->port;
+		report->way_count++;
+	}
+	if (event->type == RELAY_EVENT_FAILED)
+		way->failures++;
+	else
+		way->connections++;
+	way->sent += event->sent;
+	way->received += event->received;
+}
+
 /* Empty when there is none. */
 static void format_address(const struct frame_summary *frame, const uint8_t address[16],
 			   char text[INET6_ADDRSTRLEN])
@@ -104,6 +147,40 @@ static cJSON *frame_json(const struct frame_summary *frame)
 	return object;
 }
 
+static void add_denied_json(const struct network_report *report, cJSON *network)
+{
+	cJSON *denied = cJSON_AddArrayToObject(network, "denied");
+
+	for (unsigned int i = 0; i < report->denied_count; i++) {
+		cJSON *object = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(object, "host", report->denied[i].host);
+		if (report->denied[i].port)
+			cJSON_AddNumberToObject(object, "port", report->denied[i].port);
+		cJSON_AddStringToObject(object, "reason", report->denied[i].sentence);
+		cJSON_AddItemToArray(denied, object);
+	}
+	cJSON_AddNumberToObject(network, "denials_untold", (double)report->denials_untold);
+}
+
+static void add_ways_json(const struct network_report *report, cJSON *network)
+{
+	cJSON *ways = cJSON_AddArrayToObject(network, "reached");
+
+	for (unsigned int i = 0; i < report->way_count; i++) {
+		const struct network_way *way = &report->ways[i];
+		cJSON *object = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(object, "host", way->host);
+		cJSON_AddNumberToObject(object, "port", way->port);
+		cJSON_AddNumberToObject(object, "connections", (double)way->connections);
+		cJSON_AddNumberToObject(object, "failures", (double)way->failures);
+		cJSON_AddNumberToObject(object, "bytes_sent", (double)way->sent);
+		cJSON_AddNumberToObject(object, "bytes_received", (double)way->received);
+		cJSON_AddItemToArray(ways, object);
+	}
+}
+
 void network_report_add_json(const struct network_report *report,
 			     const struct monitor_counters *counters, cJSON *root)
 {
@@ -116,6 +193,8 @@ void network_report_add_json(const struct network_report *report,
 	frames = cJSON_AddArrayToObject(network, "first_frames");
 	for (unsigned int i = 0; i < report->frame_count; i++)
 		cJSON_AddItemToArray(frames, frame_json(&report->frames[i]));
+	add_ways_json(report, network);
+	add_denied_json(report, network);
 }
 
 void network_report_log(const struct network_report *report,
@@ -128,6 +207,15 @@ void network_report_log(const struct network_report *report,
 	for (unsigned int i = 0; i < report->frame_count; i++) {
 		network_report_describe(&report->frames[i], text);
 		log_info("network: first of its kind: %s", text);
+	}
+	for (unsigned int i = 0; i < report->way_count; i++) {
+		const struct network_way *way = &report->ways[i];
+
+		log_info("network: %s:%u: %llu connections, %llu bytes sent, %llu received, %llu "
+			 "failures",
+			 way->host, way->port, (unsigned long long)way->connections,
+			 (unsigned long long)way->sent, (unsigned long long)way->received,
+			 (unsigned long long)way->failures);
 	}
 	if (counters->frames_untold)
 		log_info("network: %llu more frames were of kinds that had no room here",

@@ -9,18 +9,47 @@
 #include "vmm/base/limits.h"
 #include "vmm/wire/frame.h"
 #include "vmm/wire/monitor.h"
+#include "vmm/wire/relay.h"
 
 #define NETWORK_REPORT_FRAMES (FRAME_CLASSES * LIMIT_FRAMES_OF_A_CLASS)
+
+#define NETWORK_REPORT_DENIED LIMIT_RELAY_DENIALS
+#define NETWORK_REPORT_WAYS   256U
+
+struct network_denial {
+	char host[RELAY_NAME_BYTES + 1];
+	uint16_t port; /* 0: the name was asked for */
+	char sentence[RELAY_EVENT_TEXT_BYTES];
+};
+
+/* A host and port that was reached, or was to be. */
+struct network_way {
+	char host[RELAY_NAME_BYTES + 1];
+	uint16_t port;
+	uint64_t connections, failures, sent, received;
+};
 
 struct network_report {
 	unsigned int frame_count;
 	struct frame_summary frames[NETWORK_REPORT_FRAMES]; /* the first of each kind, in order */
+	unsigned int denied_count;
+	uint64_t denials_untold; /* for which there was no room */
+	struct network_denial denied[NETWORK_REPORT_DENIED];
+	unsigned int way_count;
+	struct network_way ways[NETWORK_REPORT_WAYS];
 };
 
 #define NETWORK_SENTENCE_BYTES 512
 
 /* Adds what mvagent-vmm sent, if it is a summary and there is room. */
 void network_report_add_frame(struct network_report *report, const void *bytes, size_t length);
+
+/* Adds a denial; one of the same host and port is there once. @host may be in other letters. */
+void network_report_add_denial(struct network_report *report, const char *host, uint16_t port,
+			       const char *sentence);
+
+/* Adds a connection that is over, or one that failed. */
+void network_report_add_event(struct network_report *report, const struct relay_event *event);
 
 /* Says in words what a frame was for. */
 void network_report_describe(const struct frame_summary *frame, char text[NETWORK_SENTENCE_BYTES]);

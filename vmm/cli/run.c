@@ -102,6 +102,17 @@ static int run_choose_command(struct run *run)
 	return -EINVAL;
 }
 
+/* Of the shares git is asked for its remotes. */
+static int run_ask_clients(struct run *run)
+{
+	const char *directories[LIMIT_SHARES];
+
+	for (unsigned int i = 0; i < run->options.share_count; i++)
+		directories[i] = run->options.shares[i].directory;
+	return run_network_ask_clients(&run->options.network, directories,
+				       run->options.share_count);
+}
+
 /* Everything before the machine runs. 0 or -errno with the sentence printed. */
 static int run_prepare(struct run *run, struct supervisor *supervisor)
 {
@@ -117,8 +128,13 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 					      run_image_settings(&run->inputs.image),
 					      supervisor->terminal);
 	error = error ? error : run_encode_start(run, supervisor);
+	error = error ? error : run_ask_clients(run);
+	if (!error && run_network_needs_relay(&run->options.network))
+		error = run_network_find_proxy(&run->options.network);
 	error = error ? error : run_review_begin(&run->review, &run->options, &run->shares);
-	error = error ? error : run_sockets_create(&run->sockets, run->shares.count);
+	error = error ? error
+		      : run_sockets_create(&run->sockets, run->shares.count,
+					   run_network_needs_relay(&run->options.network));
 	error = error ? error : run_start_processes(run, supervisor);
 	error = error ? error : jail_deny_network(run->options.allow_degraded);
 	return error;
@@ -131,6 +147,14 @@ static void run_fill_supervisor(struct run *run, struct supervisor *supervisor)
 	supervisor->report = &run->report;
 	supervisor->monitor_fd = fd_take(&run->sockets.monitor[0]);
 	control_init(&supervisor->control, run->sockets.control[0]);
+	supervisor->network = (struct network_watch){
+		.settings = &run->options.network.settings,
+		.report = &run->report.network,
+		.names_fd = fd_take(&run->sockets.names[0]),
+		.event_fd = fd_take(&run->sockets.events[0]),
+		.hold = supervisor->terminal,
+	};
+	network_watch_begin(&supervisor->network);
 	for (unsigned int i = 0; i < STREAM_COUNT; i++)
 		supervisor->stream_fds[i] = run->sockets.streams[i][0];
 }
@@ -169,6 +193,8 @@ static void run_destroy(struct run *run)
 	run_sockets_close_children_ends(&run->sockets);
 	fd_close(&run->sockets.monitor[0]);
 	fd_close(&run->sockets.control[0]);
+	fd_close(&run->sockets.names[0]);
+	fd_close(&run->sockets.events[0]);
 	/* The streams' own ends stay open: a thread may still wait on standard input, and ends with
 	 * us. */
 	report_file_close(&run->json);
@@ -214,6 +240,8 @@ static int run_supervise(struct run *run, struct supervisor *supervisor)
 		cache_directory_forget("root");
 	fd_close(&supervisor->monitor_fd);
 	control_destroy(&supervisor->control);
+	fd_close(&supervisor->network.names_fd);
+	fd_close(&supervisor->network.event_fd);
 	return run_finish(run);
 }
 

@@ -15,7 +15,8 @@ static const char usage[] =
 	"usage: mvagent run [OPTIONS] [--] COMMAND [ARGUMENT...]\n"
 	"       mvagent run [OPTIONS] --root IMAGE        (the command that the image names)\n"
 	"Runs a command in a virtual machine of its own, which sees the shares and nothing else\n"
-	"of this host's files, has no way to a network, and is gone when the command ends.\n"
+	"of this host's files, reaches no network but the hosts you allow, and is gone when the\n"
+	"command ends.\n"
 	"\n"
 	"  --share DIR[:rw|:ro|:review]\n"
 	"                        share a directory (at its own path in the guest); the first one\n"
@@ -41,6 +42,19 @@ static const char usage[] =
 	"  --workdir PATH        working directory in the guest\n"
 	"  --user agent|root     who runs the command (default: whom the image names, or\n"
 	"                        agent, with your name and ids)\n"
+	"  --allow HOST[:PORT]   let the command reach a host, by its name (ports 443 and 80 "
+	"unless\n"
+	"                        one is given); *.HOST: all below it; or an IP address\n"
+	"  --deny HOST[:PORT]    except this one\n"
+	"  --allow-file FILE     a file of such hosts, one a line; deny HOST for exceptions\n"
+	"  --allow-preset NAME   the hosts of a model's API: anthropic, openai, google\n"
+	"  --allow-from CLIENT   the hosts that your npm, pip, apt, cargo or git is set up for\n"
+	"  --allow-any-sni       let TLS ask for another server than the one it connects to\n"
+	"  --resolver ADDRESS[:PORT]  name server to find allowed hosts by, instead of this "
+	"host's\n"
+	"  --publish [ADDRESS:]PORT:GUESTPORT\n"
+	"                        let this host's programs reach a server of the command's, at\n"
+	"                        PORT of 127.0.0.1 or ADDRESS\n"
 	"  --env NAME[=VALUE]    give the command a variable, by default none of yours\n"
 	"  --cpus N              virtual processors, 1 to 16 (default: 2, or what the host has)\n"
 	"  --memory SIZE         guest memory in MiB, or with suffix M or G (default: 2G)\n"
@@ -105,7 +119,7 @@ static const struct option long_options[] = {
 	{"root-add", required_argument, NULL, OPTION_ROOT_ADD},
 	{"root-hide", required_argument, NULL, OPTION_ROOT_HIDE},
 	{"scratch", required_argument, NULL, OPTION_SCRATCH},
-	{"workdir", required_argument, NULL, OPTION_WORKDIR},
+	NETWORK_OPTIONS{"workdir", required_argument, NULL, OPTION_WORKDIR},
 	{"user", required_argument, NULL, OPTION_USER},
 	{"env", required_argument, NULL, OPTION_ENV},
 	{"cpus", required_argument, NULL, OPTION_CPUS},
@@ -383,6 +397,8 @@ static int set_option(void *context, int option, char *value)
 {
 	struct run_options *options = context;
 
+	if (network_is_option(option))
+		return run_network_apply(&options->network, option, value);
 	switch (option) {
 	case OPTION_SHARE:
 		return set_share(options, value);
@@ -472,4 +488,5 @@ void run_options_free(struct run_options *options)
 	free(options->variables);
 	options->variables = NULL;
 	run_root_free(&options->root);
+	run_network_free(&options->network);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "vmm/base/limits.h"
+#include "vmm/cli/run_network.h"
 #include "vmm/cli/run_root.h"
 #include "vmm/fs/coherence.h"
 
@@ -31,6 +32,7 @@ struct run_options {
 	struct run_rule rules[LIMIT_RUN_RULES];
 	enum fs_cache cache;
 	struct run_root root;
+	struct run_network network;
 	const char *kernel;            /* vmlinux; NULL: the installed one */
 	const char *working_directory; /* in the guest; NULL: the first share, or / */
 	const char *json;              /* file for the outcome */

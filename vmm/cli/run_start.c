@@ -27,12 +27,17 @@ void run_sockets_init(struct run_sockets *sockets)
 	memset(sockets, -1, sizeof(*sockets));
 }
 
-int run_sockets_create(struct run_sockets *sockets, unsigned int share_count)
+int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bool relay)
 {
 	int error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->monitor);
 
 	error = error ? error : fd_create_socket_pair(SOCK_STREAM, sockets->control);
 	error = error ? error : fd_create_socket_pair(SOCK_STREAM, sockets->blk);
+	error = error ? error : fd_create_socket_pair(SOCK_STREAM, sockets->names);
+	if (!error && relay)
+		error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->lend);
+	if (!error && relay)
+		error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->events);
 	for (unsigned int i = 0; !error && i < STREAM_COUNT; i++)
 		error = fd_create_socket_pair(SOCK_STREAM, sockets->streams[i]);
 	for (unsigned int i = 0; !error && i < share_count; i++)
@@ -48,6 +53,10 @@ void run_sockets_close_children_ends(struct run_sockets *sockets)
 	fd_close(&sockets->control[1]);
 	fd_close(&sockets->blk[0]);
 	fd_close(&sockets->blk[1]);
+	fd_close(&sockets->names[1]);
+	fd_close(&sockets->lend[0]);
+	fd_close(&sockets->lend[1]);
+	fd_close(&sockets->events[1]);
 	for (unsigned int i = 0; i < STREAM_COUNT; i++)
 		fd_close(&sockets->streams[i][1]);
 	for (unsigned int i = 0; i < LIMIT_SHARES; i++) {
@@ -113,6 +122,11 @@ static int start_vmm(const struct run_parts *parts, struct process *process)
 		snprintf(prefix, sizeof(prefix), "%u:", SESSION_PORT_NOTIFY + i);
 		process_plan_add_fd(&plan, "--port", prefix, parts->sockets->notify[i][0]);
 	}
+	snprintf(prefix, sizeof(prefix), "%d:", SESSION_PORT_NAMES);
+	process_plan_add_fd(&plan, "--port", prefix, parts->sockets->names[1]);
+	snprintf(prefix, sizeof(prefix), "%d:", SESSION_PORT_RELAY);
+	if (parts->sockets->lend[0] >= 0)
+		process_plan_add_fd(&plan, "--lender", prefix, parts->sockets->lend[0]);
 	if (options->trap_registers)
 		process_plan_add(&plan, "--trap-registers");
 	if (options->no_io_uring)
@@ -188,6 +202,28 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 		process_plan_add(&plan, "--no-io-uring");
 	if (parts->options->allow_degraded)
 		allow_degraded(&plan);
+	if (parts->options->verbose)
+		process_plan_add(&plan, "--verbose");
+	return process_start(process, &plan);
+}
+
+static int start_relay(const struct run_parts *parts, struct process *process)
+{
+	FD_CLEANUP int settings_fd = relay_settings_write(&parts->options->network.settings);
+	struct process_plan plan;
+	char path[PATH_MAX];
+
+	if (settings_fd < 0)
+		return settings_fd;
+	if (installation_program(parts->installation, "mvagent-relay", path) < 0)
+		return -ENAMETOOLONG;
+	process_plan_init(&plan, "mvagent-relay", path);
+	plan.network = true;
+	process_plan_add_fd(&plan, "--settings-fd", "", settings_fd);
+	process_plan_add_fd(&plan, "--lender-fd", "", parts->sockets->lend[1]);
+	process_plan_add_fd(&plan, "--event-fd", "", parts->sockets->events[1]);
+	if (parts->options->allow_degraded)
+		process_plan_add(&plan, "--allow-degraded");
 	if (parts->options->verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);
@@ -281,6 +317,12 @@ int run_start(const struct run_parts *parts, struct supervisor *supervisor)
 		return error;
 	for (unsigned int i = 0; i < parts->shares->count; i++) {
 		error = start_fs(parts, i, &supervisor->processes[supervisor->process_count]);
+		if (error)
+			return error;
+		supervisor->process_count++;
+	}
+	if (parts->sockets->lend[0] >= 0) {
+		error = start_relay(parts, &supervisor->processes[supervisor->process_count]);
 		if (error)
 			return error;
 		supervisor->process_count++;

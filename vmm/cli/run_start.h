@@ -17,12 +17,16 @@ struct run_sockets {
 	int blk[2];
 	int fs[LIMIT_SHARES][2];
 	int notify[LIMIT_SHARES][2]; /* between mvagent-vmm and mvagent-fs */
+	int names[2];                /* to the guest's resolver */
+	int lend[2];                 /* between mvagent-vmm and mvagent-relay */
+	int events[2];               /* from mvagent-relay */
 };
 
 void run_sockets_init(struct run_sockets *sockets);
 
-/* Makes those that a run with so many shares needs. 0 or -errno with the sentence printed. */
-int run_sockets_create(struct run_sockets *sockets, unsigned int share_count);
+/* Makes those that a run with so many shares needs, and those of a relay. 0 or -errno with the
+ * sentence printed. */
+int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bool relay);
 
 /* Closes all but the supervisor's own ends: a process that ends must be seen as hung up. */
 void run_sockets_close_children_ends(struct run_sockets *sockets);

@@ -32,6 +32,8 @@ enum poll_slot {
 	SLOT_CONTROL,
 	SLOT_SIGNAL,
 	SLOT_TIMER,
+	SLOT_NAMES,
+	SLOT_RELAY,
 	SLOT_STREAMS,
 	SLOT_PROCESSES = SLOT_STREAMS + STREAM_COUNT,
 	SLOT_MESSAGES = SLOT_PROCESSES + SUPERVISOR_PROCESSES,
@@ -107,6 +109,8 @@ static void supervisor_fill_poll(const struct supervisor *supervisor, struct pol
 	polled[SLOT_CONTROL].events = (short)(POLLIN | (sending ? POLLOUT : 0));
 	polled[SLOT_SIGNAL].fd = supervisor->signal_fd;
 	polled[SLOT_TIMER].fd = supervisor->timer_fd;
+	polled[SLOT_NAMES].fd = supervisor->network.names_fd;
+	polled[SLOT_RELAY].fd = supervisor->network.event_fd;
 	for (unsigned int i = 0; i < STREAM_COUNT; i++) {
 		if (!supervisor->stream_done[i])
 			polled[SLOT_STREAMS + i].fd = supervisor->stream_done_fds[i];
@@ -179,6 +183,10 @@ static void supervisor_dispatch(struct supervisor *supervisor, const struct poll
 		supervisor_read_signals(supervisor);
 	if (polled[SLOT_TIMER].revents)
 		supervisor_read_timer(supervisor);
+	if (polled[SLOT_NAMES].revents)
+		network_watch_read_names(&supervisor->network);
+	if (polled[SLOT_RELAY].revents)
+		network_watch_read_events(&supervisor->network);
 	for (unsigned int i = 0; i < supervisor->process_count; i++) {
 		if (polled[SLOT_MESSAGES + i].revents)
 			messages_pass(&supervisor->processes[i].messages);
@@ -329,6 +337,8 @@ void supervisor_run(struct supervisor *supervisor)
 	supervisor_end_processes(supervisor);
 	supervisor_end_output(supervisor);
 	terminal_leave(&supervisor->user_terminal);
+	network_watch_read_events(&supervisor->network);
+	network_watch_end(&supervisor->network);
 	supervisor_show_console(supervisor);
 	free(supervisor->start_message);
 	supervisor->start_message = NULL;

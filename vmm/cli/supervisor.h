@@ -8,6 +8,7 @@
 
 #include "vmm/cli/control.h"
 #include "vmm/cli/guest_identity.h"
+#include "vmm/cli/network_watch.h"
 #include "vmm/cli/process.h"
 #include "vmm/cli/report.h"
 #include "vmm/cli/run_options.h"
@@ -16,8 +17,8 @@
 
 enum supervisor_stream { STREAM_STDIN, STREAM_STDOUT, STREAM_STDERR, STREAM_COUNT };
 
-/* The machine, each share's server, the root's. */
-#define SUPERVISOR_PROCESSES (LIMIT_SHARES + 2)
+/* The machine, each share's server, the root's, the relay. */
+#define SUPERVISOR_PROCESSES (LIMIT_SHARES + 3)
 
 /* Everything here is set up by `mvagent run` before supervisor_run. */
 struct supervisor {
@@ -32,6 +33,7 @@ struct supervisor {
 	unsigned int process_count;
 	struct process processes[SUPERVISOR_PROCESSES]; /* [0] is mvagent-vmm */
 	struct report *report;
+	struct network_watch network;
 
 	/* The supervisor's own. */
 	struct terminal user_terminal;

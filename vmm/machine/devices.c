@@ -163,6 +163,9 @@ static int devices_create_vsock(struct devices *devices, struct options *options
 		if (!error)
 			port->fd = -1; /* the device's now */
 	}
+	if (!error && options->lender.port)
+		error = vsock_device_set_lender(devices->vsock, options->lender.port,
+						options->lender.fd);
 	return error ? log_errno(error, "cannot make the vsock device") : 0;
 }
 

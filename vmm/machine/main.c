@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,7 +33,12 @@
 #include "vmm/virtio/vsock.h"
 
 /* Watches, timers and one kick for each queue: more than there can be. */
-#define LOOP_CAPACITY (LIMIT_MMIO_DEVICES * LIMIT_DEVICE_QUEUES + LIMIT_VSOCK_PORTS + 32)
+#define LOOP_CAPACITY                                                                             \
+	(LIMIT_MMIO_DEVICES * LIMIT_DEVICE_QUEUES + LIMIT_VSOCK_PORTS + LIMIT_RELAY_CONNECTIONS + \
+	 32)
+
+/* Descriptors beside those of the guest's connections. */
+#define DESCRIPTORS 512U
 
 /* How long output that the guest has sent may take to reach its readers when the machine is
  * stopped. */
@@ -300,6 +306,20 @@ static void machine_destroy(struct machine *machine)
 	ending_destroy(&machine->ending);
 }
 
+/* Each connection of the guest has a descriptor here. Where fewer are allowed, the relay makes
+ * fewer.
+ */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+	    limit.rlim_cur >= LIMIT_RELAY_CONNECTIONS + DESCRIPTORS)
+		return;
+	limit.rlim_cur = bytes_minimum(limit.rlim_max, LIMIT_RELAY_CONNECTIONS + DESCRIPTORS);
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
 	static struct machine machine;
@@ -315,6 +335,8 @@ int main(int argc, char **argv)
 	}
 	if (machine.options.verbose)
 		log_set_level(LOG_VERBOSE);
+	if (machine.options.lender.port)
+		raise_descriptor_limit();
 	if (jail_enter(&(struct jail){.allow_degraded = machine.options.allow_degraded}))
 		return 1;
 	error = machine_create(&machine);

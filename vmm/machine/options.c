@@ -21,6 +21,8 @@ static const char usage[] =
 	"  --blk-fd N            vhost-user socket of the root device\n"
 	"  --share TAG:N         vhost-user socket of a share\n"
 	"  --port PORT:N         socket that the guest reaches as vsock PORT of the host\n"
+	"  --lender PORT:N       socket to mvagent-relay, for connections of the guest to vsock "
+	"PORT\n"
 	"  --trap-registers      every device access leaves the guest (a fallback, for tests)\n"
 	"  --allow-degraded      go on where the host allows neither namespaces nor Landlock\n"
 	"  --no-io-uring         use epoll\n"
@@ -64,23 +66,30 @@ static int options_add_share(struct options *options, char *text)
 	return 0;
 }
 
+/* PORT:FD */
+static int options_read_port(const char *option, char *text, struct options_port *port)
+{
+	uint64_t number;
+	int error = options_split_fd(option, text, &port->fd);
+
+	error = error ? error : option_parse_number(option, text, 1, UINT32_MAX - 1, &number);
+	if (!error)
+		port->port = (uint32_t)number;
+	return error;
+}
+
 static int options_add_port(struct options *options, char *text)
 {
-	struct options_port *port = &options->ports[options->port_count];
-	uint64_t number;
 	int error;
 
 	if (options->port_count == LIMIT_VSOCK_PORTS) {
 		log_error("--port: there can be %d at most", LIMIT_VSOCK_PORTS);
 		return -E2BIG;
 	}
-	error = options_split_fd("--port", text, &port->fd);
-	error = error ? error : option_parse_number("--port", text, 1, UINT32_MAX - 1, &number);
-	if (error)
-		return error;
-	port->port = (uint32_t)number;
-	options->port_count++;
-	return 0;
+	error = options_read_port("--port", text, &options->ports[options->port_count]);
+	if (!error)
+		options->port_count++;
+	return error;
 }
 
 static int options_set_memory(struct options *options, const char *text)
@@ -110,6 +119,7 @@ enum {
 	OPTION_BLK,
 	OPTION_SHARE,
 	OPTION_PORT,
+	OPTION_LENDER,
 	OPTION_TRAP,
 	OPTION_ALLOW_DEGRADED,
 	OPTION_NO_IO_URING,
@@ -129,6 +139,7 @@ static const struct option long_options[] = {
 	{"blk-fd", required_argument, NULL, OPTION_BLK},
 	{"share", required_argument, NULL, OPTION_SHARE},
 	{"port", required_argument, NULL, OPTION_PORT},
+	{"lender", required_argument, NULL, OPTION_LENDER},
 	{"trap-registers", no_argument, NULL, OPTION_TRAP},
 	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
@@ -162,6 +173,8 @@ static int options_apply(void *context, int option, char *value)
 		return options_add_share(options, value);
 	case OPTION_PORT:
 		return options_add_port(options, value);
+	case OPTION_LENDER:
+		return options_read_port("--lender", value, &options->lender);
 	case OPTION_TRAP:
 		options->trap_registers = true;
 		return 0;

@@ -30,6 +30,7 @@ struct options {
 	struct options_share shares[LIMIT_SHARES];
 	unsigned int port_count;
 	struct options_port ports[LIMIT_VSOCK_PORTS];
+	struct options_port lender; /* port 0: there is none */
 	uint64_t memory_mib;
 	unsigned int vcpu_count;
 	const char *command_line;

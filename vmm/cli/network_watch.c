@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/network_watch.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+#include "vmm/base/text.h"
+#include "vmm/wire/relay.h"
+
+/* Questions or events in one turn: the rest of the run wants the supervisor, too. */
+#define AT_ONCE 256
+
+/* Streams that wait in the guest for somebody on the host. */
+#define OFFERS 8U
+
+/* Says the sentences that were not said, now that they may be. */
+static void say(struct network_watch *watch)
+{
+	const struct network_report *report = watch->report;
+
+	for (; !watch->hold && watch->said < report->denied_count; watch->said++)
+		log_warning("%s", report->denied[watch->said].sentence);
+}
+
+void network_watch_end(struct network_watch *watch)
+{
+	watch->hold = false;
+	say(watch);
+	if (watch->report->denials_untold)
+		log_warning("%llu more connections and names were denied",
+			    (unsigned long long)watch->report->denials_untold);
+}
+
+static void deny(struct network_watch *watch, const char *host, uint16_t port, const char *sentence)
+{
+	network_report_add_denial(watch->report, host, port, sentence);
+	say(watch);
+}
+
+/* Addresses that are allowed as such, port by port. */
+void network_watch_begin(struct network_watch *watch)
+{
+	const struct route_policy *policy = &watch->settings->policy;
+	struct names_greeting greeting = {.offers = watch->settings->published_count ? OFFERS : 0};
+	uint8_t bytes[NAMES_GREETING_BYTES];
+	size_t length;
+
+	for (unsigned int i = 0; i < policy->count; i++) {
+		const struct route_rule *rule = &policy->rules[i];
+		char text[ADDRESS_TEXT_BYTES];
+		uint16_t ports[LIMIT_ROUTE_PORTS];
+		unsigned int count;
+
+		if (rule->target != ROUTE_ADDRESS || rule->deny)
+			continue;
+		address_write(&rule->address, text);
+		count = route_policy_ports(policy, text, strlen(text), ports);
+		for (unsigned int j = 0; j < count; j++) {
+			struct names_address *address = &greeting.addresses[greeting.address_count];
+
+			if ((rule->port && ports[j] != rule->port) ||
+			    greeting.address_count == LIMIT_ROUTE_ADDRESSES)
+				continue;
+			address->version = rule->address.family == AF_INET ? 4 : 6;
+			memcpy(address->bytes, rule->address.bytes, sizeof(address->bytes));
+			address->port = ports[j];
+			greeting.address_count++;
+		}
+	}
+	length = names_encode_greeting(&greeting, bytes);
+	send(watch->names_fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Answers the question at the start of the bytes, if it is complete. 1, 0, or -errno when the guest
+ * does not read. */
+static int answer(struct network_watch *watch)
+{
+	const char *name = (const char *)watch->question + 1;
+	size_t length = watch->question[0];
+	struct names_answer answer = {0};
+	uint8_t bytes[NAMES_ANSWER_BYTES];
+	char sentence[ROUTE_SENTENCE_BYTES], host[NAME_BYTES];
+	struct route_decision decision;
+	size_t encoded;
+
+	if (!watch->have || watch->have < 1 + length)
+		return 0;
+	answer.port_count =
+		(uint8_t)route_policy_ports(&watch->settings->policy, name, length, answer.ports);
+	if (!answer.port_count && name_read(name, length, host) == 0) {
+		decision = route_policy_decide(&watch->settings->policy, name, length, 0);
+		route_explain(&decision, host, 0, sentence);
+		deny(watch, host, 0, sentence);
+	}
+	encoded = names_encode_answer(&answer, bytes);
+	watch->have -= 1 + length;
+	memmove(watch->question, watch->question + 1 + length, watch->have);
+	return send(watch->names_fd, bytes, encoded, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+			       (ssize_t)encoded
+		       ? 1
+		       : -ECONNRESET;
+}
+
+void network_watch_read_names(struct network_watch *watch)
+{
+	int result = 1;
+
+	for (int i = 0; result > 0 && i < AT_ONCE; i++) {
+		ssize_t count = recv(watch->names_fd, watch->question + watch->have,
+				     sizeof(watch->question) - watch->have, MSG_DONTWAIT);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0 && errno == EAGAIN)
+			return;
+		if (count <= 0) {
+			result = -ECONNRESET;
+			break;
+		}
+		watch->have += (size_t)count;
+		do {
+			result = answer(watch);
+		} while (result > 0);
+		result = result == 0 ? 1 : result;
+	}
+	if (result < 0)
+		fd_close(&watch->names_fd);
+}
+
+void network_watch_read_events(struct network_watch *watch)
+{
+	struct relay_event event;
+
+	for (int i = 0; i < AT_ONCE && watch->event_fd >= 0; i++) {
+		ssize_t length = recv(watch->event_fd, &event, sizeof(event), MSG_DONTWAIT);
+
+		if (length < 0 && errno == EINTR)
+			continue;
+		if (length < 0 && errno == EAGAIN)
+			return;
+		if (length != sizeof(event)) {
+			fd_close(&watch->event_fd);
+			return;
+		}
+		/* Names come from the guest; that the relay is itself is not relied upon. */
+		event.host[sizeof(event.host) - 1] = event.text[sizeof(event.text) - 1] = '\0';
+		text_make_printable(event.host, strlen(event.host));
+		text_make_printable(event.text, strlen(event.text));
+		if (event.type == RELAY_EVENT_DENIED)
+			deny(watch, event.host, (uint16_t)event.port, event.text);
+		else if (event.type == RELAY_EVENT_FAILED && !watch->hold)
+			log_info("%s", event.text);
+		network_report_add_event(watch->report, &event);
+	}
+}
