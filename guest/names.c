@@ -57,8 +57,8 @@ int names_set_host(const char *host_name, struct failure *failure)
 	error = write_name_file("/etc/hosts", text, failure);
 	if (error)
 		return error;
-	/* guest/resolver.c. Without a search list no name is asked for under another. */
-	return write_name_file("/etc/resolv.conf", "nameserver 127.0.0.1\nsearch .\n", failure);
+	/* guest/resolver.c. The host name has no domain that would be searched as well. */
+	return write_name_file("/etc/resolv.conf", "nameserver 127.0.0.1\n", failure);
 }
 
 /* Edits one of the two files; it is written only if that changes something. */

@@ -53,7 +53,7 @@ def test_no_route():
             expect_equal(outcome, wanted, what)
     result = run_ok("--", "sh", "-c", "cat /sys/class/net/eth0/operstate /sys/class/net/eth0/carrier; tail -n +2 /proc/net/route;"
                     "grep -vw lo /proc/net/ipv6_route; grep -vw lo /proc/net/if_inet6; cat /etc/resolv.conf")
-    expect_equal(result.out, "up\n1\nnameserver 127.0.0.1\nsearch .\n", "interface, routes, resolver")
+    expect_equal(result.out, "up\n1\nnameserver 127.0.0.1\n", "interface, routes, resolver")
 
 
 # A resolver as musl's libc has it: from a socket that is not connected, so that it hears of no error.
