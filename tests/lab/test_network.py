@@ -239,6 +239,7 @@ def run_with_call(name, number, arguments):
 SOCKET, CONNECT, BIND = 41, 42, 49
 
 
+@harness.kills
 def test_no_process_can_make_a_socket():
     """The call itself, made from inside: the device processes are killed for it, the supervisor is refused."""
     if os.getuid() != 0:
@@ -260,6 +261,7 @@ def test_no_process_can_make_a_socket():
         process.communicate()
 
 
+@harness.kills
 def test_no_process_can_make_a_socket_with_a_share():
     if os.getuid() != 0:
         raise harness.Skip("needs root to trace the processes")

@@ -348,6 +348,7 @@ def test_a_guest_that_asks_the_relay_itself():
 SOCKET, BIND, LISTEN, OPENAT, EXECVE = 41, 49, 50, 257, 59
 
 
+@harness.kills
 def test_the_relay_alone_has_a_network_and_nothing_else():
     """Calls made from inside: sockets of IP for the relay, and none for the machine beside it."""
     if os.getuid() != 0:
