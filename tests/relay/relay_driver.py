@@ -546,6 +546,26 @@ def test_bad_requests():
         relay.no_event()
 
 
+def test_the_last_bytes_of_a_run():
+    """The machine goes with its end of all streams; what was said in them before still arrives."""
+    got = []
+
+    def slow(made):
+        time.sleep(0.5)
+        got.append(read_all(made))
+
+    data = os.urandom(8_000_000)
+    with Server(slow) as server:
+        with Relay(local(server.port)) as relay:
+            made = relay.connect("127.0.0.1", server.port)
+            made.sendall(data)
+            made.close()
+        end = time.monotonic() + LIMIT
+        while not got and time.monotonic() < end:
+            time.sleep(0.01)
+        expect_equal([hashlib.sha256(part).digest() for part in got], [hashlib.sha256(data).digest()], "what the server got")
+
+
 def test_dead_server():
     """Nobody answers, and somebody who is gone: the guest learns of both."""
     def reset(made):

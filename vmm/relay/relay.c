@@ -18,6 +18,10 @@
 #define TICK_SOON_MS 100U
 #define TICK_MS      1000U
 
+/* How long servers may take to accept what the guest has sent, when the machine is gone. */
+#define FAREWELL_TICK_MS 20U
+#define FAREWELL_NS      (UINT64_C(2000) * CLOCK_NS_PER_MS)
+
 /* Whether this denial is a new one; it is not any more once it counts. */
 static bool is_first_denial(struct relay *relay, const struct connection *connection)
 {
@@ -125,6 +129,22 @@ static void answer_question(struct relay *relay, const struct lend_message *ques
 	fd_close(&pair[1]);
 }
 
+/* The machine is gone. What the guest said before still goes to its servers, for a moment. */
+static void on_farewell(struct loop_operation *operation, int result)
+{
+	struct relay *relay = CONTAINER_OF(operation, struct relay, farewell);
+	bool any = false;
+
+	if (result < 0)
+		return;
+	for (unsigned int i = 0; i < relay->connection_count; i++)
+		any |= !connection_is_free(&relay->connections[i]);
+	if (!any || clock_monotonic_ns() > relay->end_ns)
+		loop_stop(relay->loop, 0);
+	else
+		loop_timer(relay->loop, &relay->farewell, FAREWELL_TICK_MS, on_farewell);
+}
+
 static void on_lender(struct loop_operation *operation, int result)
 {
 	struct relay *relay = CONTAINER_OF(operation, struct relay, lender_watch);
@@ -140,7 +160,9 @@ static void on_lender(struct loop_operation *operation, int result)
 		if (length < 0 && errno == EAGAIN)
 			return;
 		if (length != sizeof(question)) {
-			loop_stop(relay->loop, 0); /* the machine is gone */
+			loop_cancel(relay->loop, &relay->lender_watch);
+			relay->end_ns = clock_monotonic_ns() + FAREWELL_NS;
+			loop_timer(relay->loop, &relay->farewell, 0, on_farewell);
 			return;
 		}
 		answer_question(relay, &question);
@@ -236,6 +258,7 @@ void relay_destroy(struct relay *relay)
 {
 	if (!relay)
 		return;
+	loop_end(relay->loop, &relay->farewell);
 	loop_end(relay->loop, &relay->tick);
 	loop_end(relay->loop, &relay->lender_watch);
 	for (unsigned int i = 0; i < LIMIT_RELAY_PUBLISHED; i++) {

@@ -74,6 +74,8 @@ struct relay {
 	int event_fd;
 	struct loop_operation lender_watch;
 	struct loop_operation tick;
+	struct loop_operation farewell;
+	uint64_t end_ns;               /* when it ends at the latest; 0: not yet */
 	unsigned int connection_count; /* that there may be */
 	struct connection *connections;
 	struct listener listeners[LIMIT_RELAY_PUBLISHED];
