@@ -297,9 +297,9 @@ static int first_landlock(void)
 	result = fake_first_version();
 	if (result)
 		return result;
-	HOLDS(landlock_confine(&writable, 1) == -EOPNOTSUPP);
+	HOLDS(landlock_confine(&writable, 1, false) == -EOPNOTSUPP);
 	HOLDS(open("/etc/passwd", O_RDONLY | O_CLOEXEC) >= 0);
-	HOLDS(!landlock_confine(&readable, 1));
+	HOLDS(!landlock_confine(&readable, 1, false));
 	HOLDS(open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0);
 	HOLDS(openat(own_fd, "f", O_RDONLY | O_CLOEXEC) >= 0);
 	HOLDS(openat(own_fd, "f", O_RDWR | O_CLOEXEC) < 0);
