@@ -41,6 +41,8 @@ static int setup(void **state)
 	f->supervisor->options = &f->options;
 	f->supervisor->report = &f->report;
 	f->supervisor->monitor_fd = monitor[0];
+	f->supervisor->network = (struct network_watch){
+		.report = &f->report.network, .names_fd = -1, .event_fd = -1};
 	f->supervisor->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	control_init(&f->supervisor->control, control[0]);
 	f->guest = control[1];
@@ -139,7 +141,9 @@ static void last_word_is_heard(void **state)
 	struct process *process = &f->supervisor->processes[0];
 	uint64_t begin = clock_monotonic_ns();
 
-	*process = (struct process){.name = "machine", .pid = fork()};
+	*process = PROCESS_NONE;
+	process->name = "machine";
+	process->pid = fork();
 	if (process->pid == 0) {
 		struct monitor_packet packet = {.type = MONITOR_CONSOLE, .text_length = 1};
 
