@@ -8,6 +8,7 @@ import http.server
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import socket
@@ -95,6 +96,24 @@ def test_names_in_the_guest():
             expect_equal(result.err.count(f"mvagent: {sentence}\n"), 1, f"{sentence!r} in {result.err!r}")
         expect_equal([denied["host"] for denied in outcome["network"]["denied"]],
                      ["wild.test", "secret.wild.test", "evil.test", "a.wild.test.evil"], "the report")
+
+
+SPEED = r"""
+import socket, time
+for name in ('n%d.test' % i for i in range(20)):
+    begin = time.monotonic()
+    try: socket.getaddrinfo(name, 443)
+    except socket.gaierror: pass
+    print('%.3f' % (time.monotonic() - begin))
+"""
+
+
+def test_denials_are_fast():
+    """Also in the emulator a name that is not allowed takes a moment only."""
+    result, outcome = run_json("--quiet", *python(SPEED))
+    print(f"     {outcome['milliseconds']}", file=sys.stderr)
+    times = sorted(map(float, result.out.split()))
+    expect(len(times) == 20 and times[10] < 0.5 and times[-1] < 3, f"seconds: {times}")
 
 
 def test_denied_without_any_way():
@@ -221,7 +240,7 @@ def test_clients_by_https():
             url = f"https://api.test:{port}"
             script = (f"export LD_LIBRARY_PATH={tools}; cd /tmp;"
                       f"{tools}/curl -sS --cacert {tools}/ca.pem {url}/page;"
-                      f"python3 -c '{PYTHON_HTTPS}' {url} {tools}/ca.pem;"
+                      f"python3 -c {shlex.quote(PYTHON_HTTPS)} {url} {tools}/ca.pem;"
                       f"NODE_EXTRA_CA_CERTS={tools}/ca.pem {tools}/node -e \"{NODE_FETCH}\" {url};"
                       f"unset LD_LIBRARY_PATH; git -c http.sslCAInfo={tools}/ca.pem clone -q {url}/repo.git && git -C repo log --format=%s")
             result = harness.run(*ways(names, f"api.test:{port}", f"127.0.0.1:{port}"), "--share", f"{tools}:ro", "--memory", "1G", "--",
@@ -253,7 +272,7 @@ def test_the_hosts_own_name_servers():
         try:
             result = harness.run("--allow", f"api.test:{server.port}", "--allow", f"none.test:{server.port}", "--allow",
                                  f"127.0.0.1:{server.port}", "--", "sh", "-c",
-                                 f"python3 -c '{CLIENT}' api.test {server.port}; python3 -c '{CLIENT}' none.test {server.port} 2>&1 | tail -n 1")
+                                 f"for name in api none; do python3 -c {shlex.quote(CLIENT)} $name.test {server.port} 2>&1 | tail -n 1; done")
         finally:
             subprocess.run(["umount", "/etc/resolv.conf"], check=True)
         expect_equal(result.status, 0, result.err[-600:])
@@ -283,9 +302,11 @@ server.serve_forever()
             with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
                 client.sendall(b"GET / HTTP/1.0\r\n\r\n")
                 expect_equal(read_all(client).split(b"\r\n\r\n")[1], b"page")
-        with contextlib.suppress(ConnectionRefusedError):
-            with socket.create_connection((socket.gethostbyname(socket.gethostname()), port), timeout=5) as client:
-                expect(client.getpeername()[0].startswith("127."), "it listens elsewhere too")
+        try:
+            with socket.create_connection(("127.0.0.2", port), timeout=5):
+                raise harness.Failure("it listens elsewhere too")
+        except ConnectionRefusedError:
+            pass
     finally:
         process.kill()
         process.communicate()
@@ -311,7 +332,7 @@ got = [0]
 def read():
     while data := s.recv(1 << 20): got[0] += len(data)
 t = threading.Thread(target=read); t.start()
-for _ in range(64): s.sendall(bytes(1 << 20))
+for _ in range(16): s.sendall(bytes(1 << 20))
 s.shutdown(socket.SHUT_WR); t.join()
 print(got[0] >> 20)
 """
@@ -320,7 +341,7 @@ print(got[0] >> 20)
 def test_many_connections_and_bytes():
     with Server(echo) as server, Names({"api.test": ["127.0.0.1"]}) as names:
         result = harness.run(*ways(names, f"api.test:{server.port}", f"127.0.0.1:{server.port}"), *python(MANY, server.port), limit=300)
-        expect_equal((result.status, result.out), (0, "64\n"), result.err[-800:])
+        expect_equal((result.status, result.out), (0, "16\n"), result.err[-800:])
 
 
 LIAR = r"""
