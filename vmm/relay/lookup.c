@@ -90,8 +90,9 @@ int lookup_create(struct lookup **lookup, struct loop *loop, const char *servers
 {
 	struct ares_options options = {
 		/* A name is asked for as it is: with a search list it would be another's as well.
-		 */
-		.flags = ARES_FLAG_NOSEARCH, .timeout = TIMEOUT_MS,         .tries = TRIES,
+		 * ares_getaddrinfo of some versions overlooks the flag, but not an empty list. */
+		.flags = ARES_FLAG_NOSEARCH, .ndomains = 0,
+		.timeout = TIMEOUT_MS,       .tries = TRIES,
 		.lookups = (char[]){"b"},    .sock_state_cb = socket_state,
 	};
 	struct lookup *made = calloc(1, sizeof(*made));
@@ -110,7 +111,8 @@ int lookup_create(struct lookup **lookup, struct loop *loop, const char *servers
 	if (made->library)
 		status = ares_init_options(&made->channel, &options,
 					   ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
-						   ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB);
+						   ARES_OPT_LOOKUPS | ARES_OPT_DOMAINS |
+						   ARES_OPT_SOCK_STATE_CB);
 	if (status == ARES_SUCCESS && servers)
 		status = ares_set_servers_ports_csv(made->channel, servers);
 	if (status != ARES_SUCCESS) {
