@@ -170,6 +170,8 @@ def test_the_image_is_kept_and_safe_to_delete():
         host.run("--", "cat", "/usr/local/bin/new")
         expect_equal(list(kept.iterdir()), [], "files kept after a change in place")
         expect_equal(host.run_ok("--", "cat", "/usr/local/bin/new").out, "NEW")
+        # Another file: a change in place would not be seen, if that run was late enough to be kept.
+        host.path("/usr/local/bin/new").unlink()
         host.write("/usr/local/bin/new", "new")
         time.sleep(2.5)
         host.run_ok("--", "cat", "/usr/local/bin/new")
