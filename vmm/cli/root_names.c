@@ -76,7 +76,7 @@ unsigned int root_names_entered(const struct host_image *image, unsigned int sou
 			continue;
 		make_printable(path);
 		if (node->kind == TREE_DIRECTORY)
-			strcat(path, "/");
+			memcpy(path + strlen(path), "/", 2); /* there is room: PATH_MAX + 2 */
 		show(context, path);
 	}
 	return count > LIMIT_ROOT_SHOWN ? count - LIMIT_ROOT_SHOWN : 0;
