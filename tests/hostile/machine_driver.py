@@ -365,7 +365,8 @@ def check_result(attack, watch, reason, counters, sentence):
         raise Failure(f"the machine ended for reason {reason} ({sentence!r}), not {attack.reasons}")
     if not sentence:
         raise Failure("the machine ended without a sentence")
-    check_report(attack, watch, counters)
+    if not attack.asked:  # the guest's text has no room between so many answers
+        check_report(attack, watch, counters)
     if attack.frames:
         seen, due = counters[7:9], [len(attack.frames), sum(attack.frames) - 12 * len(attack.frames)]
         if seen != due:
