@@ -74,18 +74,35 @@ def mvagent(*arguments, stdin=b"", env=None, limit=LIMIT, program=None, cwd=None
     if arguments[:1] == ("run",):
         arguments = ("run", *ROOT, *arguments[1:])
     begin = time.monotonic()
-    completed = subprocess.run(
-        [program or MVAGENT, *map(os.fsencode, arguments)],
-        input=stdin if isinstance(stdin, bytes) else None,
-        stdin=None if isinstance(stdin, bytes) else stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=env,
-        cwd=cwd,
-        timeout=limit,
-        check=False,
-    )
+    given = isinstance(stdin, bytes)
+    with subprocess.Popen([program or MVAGENT, *map(os.fsencode, arguments)], stdin=subprocess.PIPE if given else stdin,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, cwd=cwd) as process:
+        try:
+            out, err = process.communicate(stdin if given else None, timeout=limit)
+        except subprocess.TimeoutExpired as late:
+            tell_what_waits(late)
+            process.kill()
+            raise
+        except BaseException:
+            process.kill()
+            raise
+    completed = subprocess.CompletedProcess(process.args, process.returncode, out, err)
     return Result(completed, time.monotonic() - begin)
+
+
+def tell_what_waits(late):
+    """A run stands still: what it said, and what each thread of ours waits in, so that the log says why."""
+    print(f"     stands still; it said {late.stdout!r}, {late.stderr!r}; what waits:", file=sys.stderr)
+    for pid in sorted(processes()):
+        for thread in sorted(pathlib.Path(f"/proc/{pid}/task").glob("*")):
+            said = []
+            for name in ("comm", "wchan", "syscall", "stat"):
+                try:
+                    said.append((thread / name).read_text().strip())
+                except OSError as error:
+                    said.append(error.strerror)
+            print("     " + " | ".join(said), file=sys.stderr)
+    sys.stderr.flush()
 
 
 def run(*arguments, **named):
