@@ -41,8 +41,9 @@ CLIENT = r"""
 import socket, sys
 with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20) as s:
     s.sendall(b'hello')
+    peer = s.getpeername()[0]  # not once it has hung up
     s.shutdown(socket.SHUT_WR)
-    print(s.recv(100).decode(), s.getpeername()[0])
+    print(s.recv(100).decode(), peer)
 """
 
 
