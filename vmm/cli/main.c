@@ -17,6 +17,7 @@
 #include "vmm/cli/review_commands.h"
 #include "vmm/cli/root_show.h"
 #include "vmm/cli/run.h"
+#include "vmm/cli/selftest.h"
 
 static const char usage[] =
 	"usage: mvagent COMMAND\n"
@@ -27,6 +28,7 @@ static const char usage[] =
 	"digest\n"
 	"  policy check HOST:PORT           see whether a command may reach a host, and why\n"
 	"  doctor                           check whether this machine can\n"
+	"  selftest                         attack this installation, and see what holds\n"
 	"  version                          print the version\n"
 	"'mvagent help COMMAND' says more; 'man mvagent' says it all.\n";
 
@@ -63,10 +65,12 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"run", run_command},         {"diff", diff_command},         {"apply", apply_command},
-	{"discard", discard_command}, {"runs", runs_command},         {"root", root_command},
-	{"image", image_command},     {"policy", policy_command},     {"doctor", doctor_command},
-	{"version", version_command}, {"--version", version_command},
+	{"run", run_command},           {"diff", diff_command},
+	{"apply", apply_command},       {"discard", discard_command},
+	{"runs", runs_command},         {"root", root_command},
+	{"image", image_command},       {"policy", policy_command},
+	{"doctor", doctor_command},     {"version", version_command},
+	{"--version", version_command}, {"selftest", selftest_command},
 };
 
 static bool is_help(const char *word)
