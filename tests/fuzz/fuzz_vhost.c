@@ -169,8 +169,9 @@ static void create(struct fixture *fixture, enum loop_backend loop_backend)
 	REQUIRE(loop_create(&fixture->loop, 16, loop_backend) == 0);
 	REQUIRE(fd_create_socket_pair(SOCK_STREAM, pair) == 0);
 	fixture->front_end = pair[0];
-	fixture->memory_fd = memfd_create("guest", MFD_CLOEXEC);
-	REQUIRE(fixture->memory_fd >= 0 && ftruncate(fixture->memory_fd, MEMORY_BYTES) == 0);
+	fixture->memory_fd = memfd_create("guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	REQUIRE(fixture->memory_fd >= 0 && ftruncate(fixture->memory_fd, MEMORY_BYTES) == 0 &&
+		fcntl(fixture->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
 	fixture->memory =
 		mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fixture->memory_fd, 0);
 	REQUIRE(fixture->memory != MAP_FAILED);

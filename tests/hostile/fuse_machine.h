@@ -6,6 +6,7 @@
 #ifndef MVAGENT_TESTS_FUSE_MACHINE_H
 #define MVAGENT_TESTS_FUSE_MACHINE_H
 
+#include <fcntl.h>
 #include <linux/virtio_ring.h>
 #include <poll.h>
 #include <signal.h>
@@ -130,8 +131,10 @@ static inline void machine_create(struct machine *machine, const char *server, c
 	int pair[2];
 
 	memset(machine, 0, sizeof(*machine));
-	machine->memory_fd = memfd_create("guest", MFD_CLOEXEC);
-	need(machine->memory_fd >= 0 && ftruncate(machine->memory_fd, MACHINE_BYTES) == 0, "memfd");
+	machine->memory_fd = memfd_create("guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	need(machine->memory_fd >= 0 && ftruncate(machine->memory_fd, MACHINE_BYTES) == 0 &&
+		     fcntl(machine->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0,
+	     "memfd");
 	machine->host = mmap(NULL, MACHINE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
 			     machine->memory_fd, 0);
 	need(machine->host != MAP_FAILED, "mmap");

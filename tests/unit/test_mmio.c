@@ -538,6 +538,25 @@ static void destroy_resets(void **state)
 	virtio_mmio_destroy(NULL);
 }
 
+/* A device process gives up a queue: the driver sees it, until it resets the device. */
+static void a_queue_broken_elsewhere_is_shown(void **state)
+{
+	struct fixture *f = *state;
+
+	bring_up(f);
+	assert_int_equal(get(f, 0x70), 15);
+	fd_signal_event(f->toy.activation.error_fd);
+	assert_int_equal(loop_run_once(f->loop, 1000), 1);
+	assert_int_equal(get(f, 0x70), 15 | 64);
+	bring_up(f);
+	assert_int_equal(get(f, 0x70), 15);
+	/* What is said of queues that were taken back meanwhile is not said of the next. */
+	fd_signal_event(f->toy.activation.error_fd);
+	bring_up(f);
+	loop_run_once(f->loop, 0);
+	assert_int_equal(get(f, 0x70), 15);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -554,6 +573,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(broken_ring, setup_any, teardown),
 		cmocka_unit_test_setup_teardown(broken_ring, setup_epoll, teardown),
 		cmocka_unit_test_setup_teardown(kicks_are_the_devices, setup_own_kicks, teardown),
+		cmocka_unit_test_setup_teardown(a_queue_broken_elsewhere_is_shown, setup_own_kicks,
+						teardown),
 		cmocka_unit_test_setup_teardown(configuration_space, setup_any, teardown),
 		cmocka_unit_test_setup_teardown(odd_accesses, setup_any, teardown),
 		cmocka_unit_test_setup_teardown(postponed_writes, setup_any, teardown),

@@ -164,6 +164,7 @@ static void a_useless_set_up_is_refused(void **state)
 		.queues = machine.setups,
 		.kick_fds = machine.kick_fds,
 		.interrupt_fd = machine.interrupt_fd,
+		.error_fd = machine.error_fd,
 	};
 	for (unsigned int variant = 0; variant < 6; variant++) {
 		struct virtio_queue_setup *setup = &machine.setups[1];
@@ -213,9 +214,11 @@ static void a_broken_queue_stops_alone(void **state)
 				wait_for_interrupt(&machine);
 		}
 		assert_int_equal(collect(&machine, 0), 0);
+		assert_int_not_equal(fd_drain_event(machine.error_fd), 0); /* the driver is told */
 		reset(&machine);
 		assert_int_equal(activate(&machine, true), 0);
 		exchange(&machine, 1000);
+		assert_int_equal(fd_drain_event(machine.error_fd), 0);
 		stop_toy(&machine);
 		assert_int_equal(machine.toy.served, 1020);
 		machine_destroy(&machine);

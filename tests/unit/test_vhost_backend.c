@@ -3,12 +3,15 @@
 #include "vmm/virtio/vhost_backend.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -166,6 +169,65 @@ static void rings_must_be_usable(void **state)
 	assert_int_equal(hang_up(), 0);
 }
 
+/* What cannot be waited for, or could make the device wait, is no kick, no call and no error. */
+static void only_eventfds_are_signals(void **state)
+{
+	static const enum vhost_request requests_with_fd[] = {
+		VHOST_SET_VRING_KICK, VHOST_SET_VRING_CALL, VHOST_SET_VRING_ERR};
+	int pair[2], ends[2], file, queue;
+
+	(void)state;
+	assert_int_equal(fd_create_socket_pair(SOCK_STREAM, pair), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	file = memfd_create("file", MFD_CLOEXEC);
+	queue = epoll_create1(EPOLL_CLOEXEC);
+	negotiate();
+	assert_true(accepts_table(both_regions, 2));
+	prepare_queue(0, 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(requests_with_fd); i++) {
+		const int others[] = {pair[0], ends[0], ends[1], file, queue};
+
+		for (unsigned int j = 0; j < ARRAY_SIZE(others); j++)
+			assert_false(accepts_fd(requests_with_fd[i], 0, others[j]));
+		assert_true(accepts_fd(requests_with_fd[i], 0, machine.kick_fds[0]));
+	}
+	assert_int_equal(lseek(file, 0, SEEK_END), 0); /* nothing was written to it */
+	assert_int_equal(hang_up(), 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		fd_close(&pair[i]);
+		fd_close(&ends[i]);
+	}
+	fd_close(&file);
+	fd_close(&queue);
+}
+
+static bool accepts_memory(int fd)
+{
+	struct vhost_message message = {.request = VHOST_ADD_MEM_REG, .size = 40, .fd_count = 1};
+
+	message.payload.memory_region.region =
+		(struct vhost_memory_region){.size = 0x10000, .user_address = USER_ADDRESS};
+	message.fds[0] = fd;
+	return accepted(&message);
+}
+
+/* Guest memory that somebody could cut short would be a SIGBUS. */
+static void only_sealed_memory_is_mapped(void **state)
+{
+	int file = memfd_create("memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	(void)state;
+	assert_int_equal(ftruncate(file, 0x10000), 0);
+	negotiate();
+	assert_false(accepts_memory(file));
+	assert_int_equal(fcntl(file, F_ADD_SEALS, F_SEAL_GROW), 0);
+	assert_false(accepts_memory(file));
+	assert_int_equal(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_true(accepts_memory(file));
+	assert_int_equal(hang_up(), 0);
+	fd_close(&file);
+}
+
 /* Each of these ends the connection, and with it everything the back end held. */
 static void wrong_forms_end_the_connection(void **state)
 {
@@ -208,6 +270,8 @@ int main(void)
 		RAW_TEST(regions_must_lie_in_their_file),
 		RAW_TEST(the_memory_slots_have_an_end),
 		RAW_TEST(rings_must_be_usable),
+		RAW_TEST(only_eventfds_are_signals),
+		RAW_TEST(only_sealed_memory_is_mapped),
 		RAW_TEST(wrong_forms_end_the_connection),
 	};
 

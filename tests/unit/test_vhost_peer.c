@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pthread.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -21,6 +22,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/vhost_machine.h"
+#include "vmm/virtio/vhost_message.h"
 
 /* A back end in a process of its own. */
 static pid_t fork_toy(struct machine *machine)
@@ -109,16 +111,13 @@ static void a_back_end_that_hangs_is_lost(void **state)
 {
 	struct loop_operation watch = {0};
 	struct loop *loop;
-	const struct timeval timeout = {.tv_usec = 200000}; /* instead of ten seconds */
 	struct machine machine;
 	pid_t child;
 
 	(void)state;
 	machine_create(&machine, EFD_NONBLOCK);
+	machine.patience_ms = 300; /* instead of ten seconds */
 	child = fork_toy(&machine);
-	assert_int_equal(setsockopt(vhost_frontend_socket(machine.frontend), SOL_SOCKET,
-				    SO_RCVTIMEO, &timeout, sizeof(timeout)),
-			 0);
 	assert_int_equal(loop_create(&loop, 1, LOOP_BACKEND_ANY), 0);
 	assert_int_equal(loop_enable(loop), 0);
 	assert_int_equal(
@@ -131,6 +130,46 @@ static void a_back_end_that_hangs_is_lost(void **state)
 	end_child(child, SIGKILL);
 	loop_end(loop, &watch);
 	loop_destroy(loop);
+	machine_destroy(&machine);
+}
+
+/* Answers the front end's first question byte by byte, and so never is silent for long. */
+static void *answer_slowly(void *argument)
+{
+	const int fd = *(const int *)argument;
+	const uint32_t words[] = {VHOST_GET_FEATURES, 1 | 4 /* version, reply */, 8, 0, 0};
+	char request[64];
+
+	assert_true(recv(fd, request, sizeof(request), 0) > 0);
+	for (unsigned int i = 0; i < sizeof(words); i++) {
+		usleep(100000);
+		if (send(fd, (const char *)words + i, 1, MSG_NOSIGNAL) < 0)
+			break;
+	}
+	return NULL;
+}
+
+/* A processor of the guest waits meanwhile: the time is for all of it, not for each byte. */
+static void a_back_end_that_is_slow_is_lost(void **state)
+{
+	struct machine machine;
+	struct timespec begin, end;
+	pthread_t thread;
+	int pair[2];
+
+	(void)state;
+	machine_create(&machine, EFD_NONBLOCK);
+	machine.patience_ms = 500;
+	assert_int_equal(fd_create_socket_pair(SOCK_STREAM, pair), 0);
+	assert_int_equal(pthread_create(&thread, NULL, answer_slowly, &pair[1]), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_int_equal(connect_frontend(&machine, pair[0], 0), -ETIMEDOUT);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_in_range((end.tv_sec - begin.tv_sec) * 1000 +
+				(end.tv_nsec - begin.tv_nsec) / 1000000,
+			400, 1500);
+	pthread_join(thread, NULL);
+	fd_close(&pair[1]);
 	machine_destroy(&machine);
 }
 
@@ -226,6 +265,7 @@ int main(void)
 		cmocka_unit_test(a_back_end_in_another_process),
 		cmocka_unit_test(a_back_end_that_dies_is_an_error),
 		cmocka_unit_test(a_back_end_that_hangs_is_lost),
+		cmocka_unit_test(a_back_end_that_is_slow_is_lost),
 		cmocka_unit_test(the_stock_virtiofsd_is_driven),
 	};
 

@@ -6,6 +6,7 @@
 #ifndef MVAGENT_TESTS_VHOST_MACHINE_H
 #define MVAGENT_TESTS_VHOST_MACHINE_H
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
@@ -33,6 +34,8 @@ struct machine {
 	struct guest_memory memory;
 	int kick_fds[TOY_QUEUES];
 	int interrupt_fd;
+	int error_fd;
+	unsigned int patience_ms; /* of the front end; 0: its own */
 	struct vhost_frontend *frontend;
 	struct ring_driver drivers[TOY_QUEUES];
 	struct virtio_queue_setup setups[TOY_QUEUES];
@@ -53,9 +56,10 @@ static inline void machine_create(struct machine *machine, int event_flags)
 						{.gpa = HIGH_GPA, .size = HIGH_BYTES}};
 
 	memset(machine, 0, sizeof(*machine));
-	machine->memory_fd = memfd_create("guest", MFD_CLOEXEC);
+	machine->memory_fd = memfd_create("guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_true(machine->memory_fd >= 0);
 	assert_int_equal(ftruncate(machine->memory_fd, LOW_BYTES + HIGH_BYTES), 0);
+	assert_int_equal(fcntl(machine->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	machine->host = mmap(NULL, LOW_BYTES + HIGH_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
 			     machine->memory_fd, 0);
 	assert_ptr_not_equal(machine->host, MAP_FAILED);
@@ -66,6 +70,7 @@ static inline void machine_create(struct machine *machine, int event_flags)
 	for (unsigned int i = 0; i < TOY_QUEUES; i++)
 		machine->kick_fds[i] = eventfd(0, EFD_CLOEXEC | event_flags);
 	machine->interrupt_fd = eventfd(0, EFD_CLOEXEC | event_flags);
+	machine->error_fd = fd_create_event();
 }
 
 static inline void machine_destroy(struct machine *machine)
@@ -74,6 +79,7 @@ static inline void machine_destroy(struct machine *machine)
 	for (unsigned int i = 0; i < TOY_QUEUES; i++)
 		fd_close(&machine->kick_fds[i]);
 	fd_close(&machine->interrupt_fd);
+	fd_close(&machine->error_fd);
 	munmap(machine->host, LOW_BYTES + HIGH_BYTES);
 	fd_close(&machine->memory_fd);
 }
@@ -88,6 +94,7 @@ static inline int connect_frontend(struct machine *machine, int socket_fd, uint3
 		.queue_count = TOY_QUEUES,
 		.queue_size = SIZE,
 		.config_size = config_size,
+		.patience_ms = machine->patience_ms,
 	};
 
 	return vhost_frontend_create(&machine->frontend, &description);
@@ -127,6 +134,7 @@ static inline int activate(struct machine *machine, bool event_idx)
 		.queues = machine->setups,
 		.kick_fds = machine->kick_fds,
 		.interrupt_fd = machine->interrupt_fd,
+		.error_fd = machine->error_fd,
 	};
 
 	for (unsigned int i = 0; i < TOY_QUEUES; i++) {

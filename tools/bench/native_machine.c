@@ -62,8 +62,10 @@ static void make_memory(struct native_machine *machine)
 {
 	struct guest_memory_region region = {.gpa = 0, .size = MEMORY_SIZE};
 
-	machine->memory_fd = memfd_create("guest", MFD_CLOEXEC);
-	need(machine->memory_fd >= 0 && ftruncate(machine->memory_fd, MEMORY_SIZE) == 0, "memfd");
+	machine->memory_fd = memfd_create("guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	need(machine->memory_fd >= 0 && ftruncate(machine->memory_fd, MEMORY_SIZE) == 0 &&
+		     fcntl(machine->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0,
+	     "memfd");
 	machine->host =
 		mmap(NULL, MEMORY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, machine->memory_fd, 0);
 	need(machine->host != MAP_FAILED, "mmap");

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void fd_close(int *fd)
@@ -94,6 +95,17 @@ int fd_create_event(void)
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
 	return fd < 0 ? -errno : fd;
+}
+
+bool fd_is_event(int fd)
+{
+	const uint64_t none = 0;
+	struct stat status;
+
+	/* Anonymous inodes have no type; of these, only an eventfd can be written to in eights.
+	 * That zero is added changes nothing, and never waits (eventfd(2)). */
+	return fstat(fd, &status) == 0 && !(status.st_mode & S_IFMT) &&
+	       write(fd, &none, sizeof(none)) == sizeof(none);
 }
 
 void fd_signal_event(int fd)

@@ -3,6 +3,7 @@
 #ifndef MVAGENT_BASE_FD_H
 #define MVAGENT_BASE_FD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -28,6 +29,9 @@ int fd_set_nonblocking(int fd, int nonblocking);
 /* An eventfd that is CLOEXEC and non-blocking (a blocking one hangs io_uring writes). fd or -errno.
  */
 int fd_create_event(void);
+
+/* Whether it is an eventfd, and not something else whose reader or writer could be kept waiting. */
+bool fd_is_event(int fd);
 
 /* Adds one to an eventfd. A full counter means that it is signalled already. */
 void fd_signal_event(int fd);

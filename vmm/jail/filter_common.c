@@ -48,6 +48,7 @@ const struct filter_rule filter_common[] = {
 	FILTER_CALL_IF(fcntl, 1, COMMAND, F_SETFD),
 	FILTER_CALL_IF(fcntl, 1, COMMAND, F_GETFL),
 	FILTER_CALL_IF(fcntl, 1, COMMAND, F_SETFL),
+	FILTER_CALL_IF(fcntl, 1, COMMAND, F_GET_SEALS), /* of guest memory, before it is mapped */
 	FILTER_CALL(fstat),
 	FILTER_CALL(newfstatat),
 	FILTER_CALL(recvmsg), /* vhost-user */

@@ -82,13 +82,22 @@ static void bus_deliver_postponed(struct bus *bus)
 	}
 }
 
+/* What this processor does next comes after its own writes that were held back, and after those of
+ * others that it can know of: all of them were in the ring before it left the guest. It waits for
+ * no other device than its own: the lock is not held meanwhile, because a device whose process is
+ * slow takes its time. */
+static void bus_catch_up(struct bus *bus)
+{
+	pthread_mutex_lock(&bus->postponed_lock);
+	bus_deliver_postponed(bus);
+	pthread_mutex_unlock(&bus->postponed_lock);
+}
+
 void bus_write(struct bus *bus, uint64_t gpa, const void *data, unsigned int length)
 {
 	exits_count_mmio(bus->exits, gpa, true);
-	pthread_mutex_lock(&bus->postponed_lock);
-	bus_deliver_postponed(bus);
+	bus_catch_up(bus);
 	bus_dispatch_write(bus, gpa, data, length);
-	pthread_mutex_unlock(&bus->postponed_lock);
 }
 
 void bus_read(struct bus *bus, uint64_t gpa, void *data, unsigned int length)
@@ -97,11 +106,9 @@ void bus_read(struct bus *bus, uint64_t gpa, void *data, unsigned int length)
 
 	exits_count_mmio(bus->exits, gpa, false);
 	memset(data, 0xff, length);
-	pthread_mutex_lock(&bus->postponed_lock);
-	bus_deliver_postponed(bus);
+	bus_catch_up(bus);
 	if (gpa == LAYOUT_PANIC_DEVICE && length == 1)
 		*(uint8_t *)data = PANIC_PANICKED | PANIC_CRASH_LOAD;
 	else if (gpa >= LAYOUT_DEVICES && index < bus->device_count)
 		virtio_mmio_read(bus->devices[index], gpa % LAYOUT_DEVICE_SIZE, data, length);
-	pthread_mutex_unlock(&bus->postponed_lock);
 }

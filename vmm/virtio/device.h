@@ -44,6 +44,9 @@ struct virtio_activation {
 	const struct virtio_queue_setup *queues; /* queue_count entries */
 	const int *kick_fds;                     /* eventfd per queue: guest to device */
 	int interrupt_fd;                        /* eventfd: device to guest, all queues */
+	/* eventfd: a queue that is served elsewhere is broken (DEVICE_NEEDS_RESET); -1 for devices
+	 * with process_queue */
+	int error_fd;
 };
 
 struct virtio_device_ops {

@@ -82,6 +82,8 @@ struct virtio_mmio {
 
 	int kick_fds[LIMIT_DEVICE_QUEUES];
 	struct mmio_kick kicks[LIMIT_DEVICE_QUEUES];
+	int error_fd; /* -1: the queues are served here */
+	struct loop_operation watch_error;
 };
 
 /* A vCPU may read the register at this moment, so it is stored in one piece. */
@@ -126,6 +128,9 @@ static void reset_device(struct virtio_mmio *mmio)
 	/* Also after an activation that failed: part of the device may have begun. */
 	if (mmio->status & STATUS_DRIVER_OK)
 		mmio->device.ops->reset(mmio->device.device);
+	/* What was wrong with the queues that were: they are back by now. */
+	if (mmio->error_fd >= 0)
+		fd_drain_event(mmio->error_fd);
 	mmio->status = 0;
 	mmio->driver_features = 0;
 	mmio->driver_features_select = 0;
@@ -144,6 +149,7 @@ static void activate_device(struct virtio_mmio *mmio)
 		.queues = mmio->queues,
 		.kick_fds = mmio->kick_fds,
 		.interrupt_fd = mmio->interrupt_fd,
+		.error_fd = mmio->error_fd,
 	};
 
 	if (mmio->device.ops->activate(mmio->device.device, &activation) < 0)
@@ -334,6 +340,36 @@ static void kicked(struct loop_operation *operation, int result)
 	pthread_mutex_unlock(&mmio->lock);
 }
 
+/* On the loop thread. The device process has given up a queue. What it says of queues that were
+ * taken back meanwhile is gone with them: reset_device. */
+static void broken(struct loop_operation *operation, int result)
+{
+	struct virtio_mmio *mmio = CONTAINER_OF(operation, struct virtio_mmio, watch_error);
+
+	if (result < 0) {
+		if (result != -ECANCELED)
+			log_errno(result, "cannot watch the errors of virtio device %u",
+				  (unsigned int)mmio->device.id);
+		return;
+	}
+	pthread_mutex_lock(&mmio->lock);
+	if (fd_drain_event(mmio->error_fd) && (mmio->status & STATUS_DRIVER_OK)) {
+		mmio->status |= STATUS_NEEDS_RESET;
+		show_status(mmio);
+	}
+	pthread_mutex_unlock(&mmio->lock);
+}
+
+static int open_error(struct virtio_mmio *mmio)
+{
+	if (mmio->device.ops->process_queue)
+		return 0;
+	mmio->error_fd = fd_create_event();
+	if (mmio->error_fd < 0)
+		return log_errno(mmio->error_fd, "cannot make an eventfd for a virtio device");
+	return loop_watch(mmio->loop, &mmio->watch_error, mmio->error_fd, POLLIN, broken);
+}
+
 static void fill_page(struct virtio_mmio *mmio)
 {
 	page_store(mmio, MMIO_MAGIC_VALUE, MMIO_MAGIC);
@@ -389,6 +425,7 @@ int virtio_mmio_create(struct virtio_mmio **mmio, const struct virtio_device_des
 	made->loop = loop;
 	made->page = page;
 	made->interrupt_fd = interrupt_fd;
+	made->error_fd = -1;
 	made->features = device->features | FEATURE_VERSION_1;
 	for (index = 0; index < LIMIT_DEVICE_QUEUES; index++) {
 		made->kick_fds[index] = -1;
@@ -398,6 +435,8 @@ int virtio_mmio_create(struct virtio_mmio **mmio, const struct virtio_device_des
 	fill_page(made);
 	reset_device(made);
 	result = open_kicks(made);
+	if (!result)
+		result = open_error(made);
 	if (result < 0) {
 		virtio_mmio_destroy(made);
 		return result;
@@ -419,6 +458,8 @@ void virtio_mmio_destroy(struct virtio_mmio *mmio)
 		loop_end(mmio->loop, &mmio->kicks[index].watch);
 		fd_close(&mmio->kick_fds[index]);
 	}
+	loop_end(mmio->loop, &mmio->watch_error);
+	fd_close(&mmio->error_fd);
 	pthread_mutex_destroy(&mmio->lock);
 	free(mmio);
 }

@@ -171,6 +171,9 @@ static int handle_ring(struct vhost_ring *ring, struct vhost_message *message)
 {
 	uint32_t value = message->payload.vring_state.value;
 
+	/* A pipe or a socket could be full when the guest is to be told something. */
+	if (message->fd_count && !fd_is_event(message->fds[0]))
+		return -EINVAL;
 	switch (message->request) {
 	case VHOST_SET_VRING_NUM:
 		if (ring->state != VHOST_RING_STOPPED)

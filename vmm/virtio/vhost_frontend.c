@@ -9,12 +9,15 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/virtio/vhost_message.h"
 
-/* How long a back end may take to answer. */
-#define REPLY_TIMEOUT_SECONDS 10
+/* How long a conversation may take: all of the messages at start, of an activation, of a reset. A
+ * processor of the guest waits so long for its write of a register, and others do when they want
+ * the same device; a back end that takes longer is given up, and with it the machine. */
+#define PATIENCE_MS 10000U
 
 /* What may be offered to the driver of what the back end has: the bits of the device type (2.2:
  * 0 to 23) and those of the ring that the transport and this file know how to hand on. */
@@ -27,6 +30,8 @@ struct vhost_frontend {
 	int memory_fd;
 	const struct guest_memory *memory;
 	uint64_t protocol_features;
+	unsigned int patience_ms;
+	uint64_t deadline; /* of the conversation at hand, clock_monotonic_ns() */
 	bool started[LIMIT_DEVICE_QUEUES];
 	uint8_t config[VHOST_CONFIG_MAX_BYTES];
 };
@@ -41,9 +46,10 @@ static int give_up(const struct vhost_frontend *frontend, int error, const char 
 	if (error == -EPIPE)
 		log_error("the device process of virtio device type %u is gone (%s)", id, what);
 	else if (error == -ETIMEDOUT)
-		log_error("the device process of virtio device type %u does not answer within %d s "
-			  "(%s)",
-			  id, REPLY_TIMEOUT_SECONDS, what);
+		log_error(
+			"the device process of virtio device type %u does not answer within %u ms "
+			"(%s)",
+			id, frontend->patience_ms, what);
 	else
 		log_errno(error, "the device process of virtio device type %u: %s", id, what);
 	shutdown(frontend->socket_fd, SHUT_RDWR);
@@ -60,18 +66,46 @@ static int plain_error(int error)
 	return error;
 }
 
+static void begin_conversation(struct vhost_frontend *frontend)
+{
+	frontend->deadline =
+		clock_monotonic_ns() + (uint64_t)frontend->patience_ms * CLOCK_NS_PER_MS;
+}
+
+/* Sets what is left of the time for the next wait. 0 or -errno. */
+static int limit_wait(const struct vhost_frontend *frontend)
+{
+	const uint64_t now = clock_monotonic_ns();
+	const uint64_t left = now < frontend->deadline ? (frontend->deadline - now) / 1000 : 0;
+	const struct timeval timeout = {.tv_sec = (time_t)(left / 1000000),
+					.tv_usec = (suseconds_t)(left % 1000000)};
+	const int fd = frontend->socket_fd;
+
+	if (!left) /* zeros would be no limit */
+		return -ETIMEDOUT;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
+		return -errno;
+	return 0;
+}
+
 static int send_message(const struct vhost_frontend *frontend, struct vhost_message *message)
 {
+	int error = limit_wait(frontend);
+
 	message->flags |= VHOST_FLAG_VERSION;
-	return plain_error(vhost_message_send(frontend->socket_fd, message));
+	return error ? error : plain_error(vhost_message_send(frontend->socket_fd, message));
 }
 
 /* Receives the reply to @request into @message. 0 or -errno. */
 static int receive_reply(const struct vhost_frontend *frontend, uint32_t request,
 			 struct vhost_message *message)
 {
-	int received = vhost_message_receive(frontend->socket_fd, message);
+	int received = limit_wait(frontend);
 
+	if (received < 0)
+		return received;
+	received = vhost_message_receive(frontend->socket_fd, message);
 	if (received == 0)
 		return -EPIPE;
 	if (received < 0)
@@ -287,6 +321,8 @@ static int start_ring(struct vhost_frontend *frontend, const struct virtio_activ
 	if (!error)
 		error = tell_ring_fd(frontend, VHOST_SET_VRING_CALL, index,
 				     activation->interrupt_fd);
+	if (!error)
+		error = tell_ring_fd(frontend, VHOST_SET_VRING_ERR, index, activation->error_fd);
 	if (error)
 		return error;
 	frontend->started[index] = true; /* also when only half of the rest succeeds */
@@ -322,6 +358,7 @@ static int activate(void *device, const struct virtio_activation *activation)
 
 	if (!setup_usable(frontend, activation))
 		return -EINVAL;
+	begin_conversation(frontend);
 	error = tell_value(frontend, VHOST_SET_FEATURES, features);
 	if (error)
 		return give_up(frontend, error, "setting features");
@@ -357,6 +394,7 @@ static void reset(void *device)
 	struct vhost_frontend *frontend = device;
 	int error = 0;
 
+	begin_conversation(frontend);
 	/* After the first failure there is nobody, or nobody sane, to talk to. */
 	for (unsigned int i = 0; i < frontend->device.queue_count; i++) {
 		if (frontend->started[i] && !error)
@@ -375,16 +413,6 @@ static bool description_usable(const struct vhost_frontend_description *descript
 	       description->queue_size && description->queue_size <= LIMIT_QUEUE_SIZE &&
 	       description->config_size <= VHOST_CONFIG_MAX_BYTES &&
 	       description->memory->count <= VHOST_MESSAGE_MAX_REGIONS;
-}
-
-static int set_timeouts(int socket_fd)
-{
-	const struct timeval timeout = {.tv_sec = REPLY_TIMEOUT_SECONDS};
-
-	if (setsockopt(socket_fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
-	    setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
-		return -errno;
-	return 0;
 }
 
 int vhost_frontend_create(struct vhost_frontend **frontend,
@@ -412,9 +440,9 @@ int vhost_frontend_create(struct vhost_frontend **frontend,
 	created->socket_fd = socket_fd;
 	created->memory_fd = description->memory_fd;
 	created->memory = description->memory;
-	error = set_timeouts(socket_fd);
-	if (!error)
-		error = negotiate(created, description);
+	created->patience_ms = description->patience_ms ? description->patience_ms : PATIENCE_MS;
+	begin_conversation(created);
+	error = negotiate(created, description);
 	if (error)
 		goto fail;
 	*frontend = created;

@@ -20,10 +20,13 @@ struct vhost_frontend_description {
 	uint16_t queue_size;
 	const void *config;   /* device configuration, or NULL to ask the back end (GET_CONFIG) */
 	uint32_t config_size; /* bytes of config, or how many to ask for */
+	unsigned int patience_ms; /* for all the answers at start, of an activation, of a reset; 0:
+				     10 s */
 };
 
 /* Connects and negotiates features. Returns 0, -EPROTO when the back end cannot do what is needed,
- * or -errno; the sentence is printed. Waits at most 10 s for a back end that does not answer. */
+ * or -errno; the sentence is printed. A back end that does
+ * not answer in time is lost, then and later. */
 int vhost_frontend_create(struct vhost_frontend **frontend,
 			  const struct vhost_frontend_description *description);
 void vhost_frontend_destroy(struct vhost_frontend *frontend);

@@ -2,6 +2,7 @@
 #include "vmm/virtio/vhost_memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,13 @@ static uint64_t mapping_granularity(const struct stat *status)
 	uint64_t block = (uint64_t)status->st_blksize;
 
 	return block > page && (block & (block - 1)) == 0 ? block : page;
+}
+
+static bool is_sealed(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK);
 }
 
 int vhost_memory_add(struct vhost_memory *table, const struct vhost_memory_region *region, int fd)
@@ -39,6 +47,9 @@ int vhost_memory_add(struct vhost_memory *table, const struct vhost_memory_regio
 	if (!S_ISREG(status.st_mode) ||
 	    !bytes_range_fits(region->mmap_offset, region->size, (uint64_t)status.st_size))
 		return -EINVAL;
+	/* And it must stay so, whoever else has the file: a memfd can promise that. */
+	if (!is_sealed(fd))
+		return -EPERM;
 	start = region->mmap_offset & ~(mapping_granularity(&status) - 1);
 	length = region->size + (region->mmap_offset - start);
 	if (region->size == 0)

@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
+#include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 
 /* How long a peer may take between the first and the last byte of a message. */
@@ -78,17 +80,33 @@ static ssize_t receive_some(int socket_fd, void *buffer, size_t length,
 	return error ? error : count;
 }
 
+/* How long the rest of a message may take: as long as the socket waits for its beginning, if that has
+ * a limit. */
+static uint64_t rest_timeout_ms(int socket_fd)
+{
+	struct timeval timeout = {0};
+	socklen_t length = sizeof(timeout);
+
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, &length) < 0 ||
+	    (!timeout.tv_sec && !timeout.tv_usec))
+		return MESSAGE_TIMEOUT_MS;
+	return (uint64_t)timeout.tv_sec * 1000 + (uint64_t)timeout.tv_usec / 1000 + 1;
+}
+
 /* Receives the rest of a message that has begun, also from a non-blocking socket. Descriptors come
  * with the first byte of what was sent, but nothing is lost if they come later. */
 static int receive_rest(int socket_fd, void *buffer, size_t length, struct vhost_message *message)
 {
+	const uint64_t timeout = rest_timeout_ms(socket_fd);
+	const uint64_t end = clock_monotonic_ns() + timeout * CLOCK_NS_PER_MS;
 	char *next = buffer;
 
 	while (length) {
 		struct pollfd ready = {.fd = socket_fd, .events = POLLIN};
 		ssize_t count;
 
-		if (poll(&ready, 1, MESSAGE_TIMEOUT_MS) == 0)
+		/* Byte by byte would be for ever. */
+		if (clock_monotonic_ns() > end || poll(&ready, 1, (int)timeout) == 0)
 			return -ETIMEDOUT;
 		count = receive_some(socket_fd, next, length, message);
 		if (count == -EAGAIN)
