@@ -104,11 +104,11 @@ def test_all_attacks_hold(installation):
 
 
 def test_time_is_used_for_other_seeds(installation):
-    result = installation.run("--json", "--seed", "3", "--seconds", "4", "registers", "rng")
+    result = installation.run("--json", "--seed", "3", "--seconds", "6", "fuse-ids", "rng")
     need(result.returncode == 0, f"status {result.returncode}: {result.stdout[-2000:]}{result.stderr}")
     report = json.loads(result.stdout)
-    need(report["seconds"] >= 3, "the time was not used")
-    need(len({attack["seed"] for attack in report["attacks"] if attack["name"] == "registers"}) >= 3, "seeds")
+    need(report["seconds"] >= 5, "the time was not used")
+    need(len({attack["seed"] for attack in report["attacks"] if attack["name"] == "fuse-ids"}) >= 2, "seeds")
     need(sum(attack["name"] == "rng" for attack in report["attacks"]) == 1, "what is not random was repeated")
 
 
