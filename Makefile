@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Targets: all (default), check, demo, install, uninstall, san, fuzz, posix, tidy, clean. See CONTRIBUTING.md.
+# Targets: all (default), check, demo, install, uninstall, san, tsan, fuzz, posix, tidy, clean. See CONTRIBUTING.md.
 
 # A rule of the template below would be the first otherwise.
 .DEFAULT_GOAL := all
@@ -55,7 +55,7 @@ $(BASE): tools/image/base
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-.PHONY: all executables kernel check demo install uninstall san fuzz tidy clean
+.PHONY: all executables kernel check demo install uninstall san tsan fuzz tidy clean
 all: executables $(GUEST) $(HOSTILE_GUEST) kernel
 executables: $(EXECUTABLES) $(BASE) $(LISTS)
 $(BUILD)/share/mvagent/allow/%: share/allow/%
@@ -219,6 +219,11 @@ san:
 		unit replay executables hostile
 	$(Q)tests/run --build $(BUILD)/san unit replay
 	$(Q)tests/hostile/machine_driver.py --build $(BUILD)/san --sanitized
+
+# The machine's threads under ThreadSanitizer, while the hostile guest is at work.
+tsan:
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan SANITIZE=thread CFLAGS='-O1 -g -Wno-maybe-uninitialized' executables hostile
+	$(Q)tests/hostile/machine_driver.py --build $(BUILD)/tsan --sanitized
 
 check:
 	$(Q)tools/setup

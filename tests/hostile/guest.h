@@ -143,5 +143,8 @@ extern const struct attack device_attacks[];
 extern const struct attack fuse_attacks[];
 extern const struct attack end_attacks[];
 extern const struct attack race_attacks[];
+extern const struct attack processor_attacks[];
+extern const struct attack negotiate_attacks[];
+extern const struct attack probe_attacks[];
 
 #endif

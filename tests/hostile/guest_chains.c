@@ -6,11 +6,7 @@
 #define TABLE (BUFFERS + 0x500000)
 #define MIB   0x100000U
 
-/* The queue of each device that takes any chain, readable or writable, as it comes. */
-static const struct {
-	uint32_t id;
-	uint32_t queue;
-} targets[] = {
+const struct target targets[TARGET_COUNT] = {
 	{ID_RNG, 0},     {ID_NET, 1}, {ID_VSOCK, 1}, {ID_BALLOON, 0},
 	{ID_BALLOON, 2}, {ID_BLK, 0}, {ID_FS, 1},
 };

@@ -173,8 +173,9 @@ static void say_names(const struct attack *const *tables, unsigned int count)
 void guest_main(const struct boot_params *parameters)
 {
 	static const struct attack *const tables[] = {
-		register_attacks, chain_attacks, vsock_attacks, device_attacks,
-		fuse_attacks,     end_attacks,   race_attacks};
+		register_attacks,  chain_attacks, vsock_attacks, device_attacks,
+		fuse_attacks,      end_attacks,   race_attacks,  processor_attacks,
+		negotiate_attacks, probe_attacks};
 	const char *name = (const char *)(uint64_t)parameters->hdr.cmd_line_ptr;
 
 	random_state = take_number(&name);

@@ -51,6 +51,14 @@ static inline void reg_write(uint64_t device, unsigned int offset, uint32_t valu
 	write_32(device + offset, value);
 }
 
+/* The queues that take any chain, readable or writable, as it comes. */
+struct target {
+	uint32_t id;
+	uint32_t queue;
+};
+#define TARGET_COUNT 7U
+extern const struct target targets[TARGET_COUNT];
+
 /* The register page of the device with @id; ends the run when there is none. */
 uint64_t find_device(uint32_t id);
 

@@ -70,13 +70,20 @@ ATTACKS = [
     Attack("reset"), Attack("reset", asked=True, variant="asked"), Attack("triple-fault", (TRIPLE_FAULT,)),
     Attack("panic", (PANIC,)), Attack("crash-load", (PANIC,)),
     Attack("panic-then-reset", (PANIC,)), Attack("jump-to-device", ENDS), Attack("jump-to-nowhere", ENDS),
+    *(Attack(name) for name in ("msr", "kvm-msr", "tsc", "exceptions", "interrupts", "interrupt-controllers", "features",
+                                "lied-features", "moved-rings", "queue-sizes", "register-widths", "memory-slots",
+                                "all-addresses", "device-tree")),
+    Attack("lied-features", options=EPOLL + TRAP, variant="epoll"), Attack("memory-slots", options=TRAP, variant="trap"),
+    Attack("net-sizes", frames=[size for size in range(13, 1616)] + [72]),
+    Attack("kick-race", options=TWO), Attack("kick-race", options=TWO + TRAP, variant="trap"),
+    Attack("processor-storm", ENDS, options=TWO), Attack("software-interrupts", ENDS), Attack("page-tables", ENDS),
     Attack("stuck-stream"), Attack("race", options=TWO), Attack("race", options=TWO + TRAP + EPOLL, variant="trap"),
     Attack("second-dies", (TRIPLE_FAULT,), options=TWO),
     *(Attack(f"endless-{name}", (STOPPED,), True) for name in ("loop", "halt", "ports", "kicks", "resets", "text")),
 ]
 # These end the guest; it makes its report before.
 SILENT = {"reset", "triple-fault", "panic", "crash-load", "panic-then-reset", "jump-to-device", "jump-to-nowhere",
-          "second-dies"}
+          "second-dies", "processor-storm", "software-interrupts", "page-tables"}
 REPORT = re.compile(rb"(done|last|endless)" + rb" ([0-9a-f]{16})" * 4 + rb"\n")
 
 
@@ -388,6 +395,27 @@ def run(attack, programs, guest, place, seed, sanitized):
         machine.close()
 
 
+def names_of_guest(programs, guest, place):
+    """All attacks that the guest knows."""
+    machine = Machine(programs, guest, place, Attack("names"), 1)
+    try:
+        watch = Watch(machine, Attack("names"), True)
+        watch.run()
+        return [line for line in watch.text.decode().split("\n")[:-1] if " " not in line]
+    finally:
+        machine.close()
+
+
+def check_names(build, guest, place):
+    """What the guest can do is what is run here, and what `mvagent selftest` runs."""
+    names = sorted(names_of_guest(build / "libexec/mvagent", guest, place))
+    listed = subprocess.run([build / "bin/mvagent", "selftest", "--list"], capture_output=True, text=True, check=True)
+    if names != sorted({attack.name for attack in ATTACKS}):
+        raise Failure(f"the guest has other attacks than this list: {set(names) ^ {a.name for a in ATTACKS}}")
+    if names != sorted(listed.stdout.split()):
+        raise Failure(f"mvagent selftest has other attacks: {set(names) ^ set(listed.stdout.split())}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
@@ -405,6 +433,13 @@ def main():
     directory = pathlib.Path(tempfile.mkdtemp(prefix="mvagent-hostile-"))
     try:
         place = Place(directory)
+        if not options.attacks:
+            try:
+                check_names(options.build, guest, place)
+                print("ok the_lists_of_attacks_are_one")
+            except (Failure, OSError, subprocess.SubprocessError) as failure:
+                failed = True
+                print(f"not ok the_lists_of_attacks_are_one: {failure}")
         for attack in ATTACKS:
             name = f"{attack.name}-{attack.variant}" if attack.variant else attack.name
             if options.attacks and name not in options.attacks:

@@ -174,11 +174,9 @@ static void machine_take_line(struct selftest_machine *machine, const char *line
 	uint64_t proof;
 	int end = 0;
 
-	if (machine->reported)
-		return;
 	if (strncmp(line, SELFTEST_BAD, strlen(SELFTEST_BAD)) == 0)
 		machine_fail(machine, "%s", line + strlen(SELFTEST_BAD));
-	if (strncmp(line, machine->attack->word, length) != 0 ||
+	if (machine->reported || strncmp(line, machine->attack->word, length) != 0 ||
 	    sscanf(line + length, " %16lx %16lx %16lx %16lx%n", &report.tries, &report.checks,
 		   &report.ports, &proof, &end) != 4 ||
 	    line[length + (size_t)end])

@@ -123,7 +123,7 @@ static int jail_check_filter(int error, bool allow_degraded)
 				"--allow-degraded goes on without)");
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* sanitizers make calls of their own */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* with calls of their own */
 int jail_seal(const struct filter_rule *role, bool allow_degraded)
 {
 	(void)role;
