@@ -105,7 +105,7 @@ const struct selftest_attack selftest_attacks[] = {
 	OUTLIVED("moved-rings", 120, 1, "queues moved, resized and closed while in use",
 		 "they stay as they were, and serve"),
 	OUTLIVED("queue-sizes", 200, 1, "queues of 18 sizes that are none", "each is refused"),
-	OUTLIVED("net-sizes", 3000, 1, "frames of every size up to 1615", "each sent is taken"),
+	OUTLIVED("net-sizes", 1700, 1, "frames of every size up to 1615", "each sent is taken"),
 	OUTLIVED("register-widths", 1600, 1,
 		 "each byte of the registers with every width but the right one",
 		 "nothing happens"),
