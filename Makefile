@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Targets: all (default), check, demo, install, uninstall, san, tsan, fuzz, posix, tidy, clean. See CONTRIBUTING.md.
+# Targets: all (default), check, demo, install, uninstall, san, tsan, fuzz, posix, tidy, tcb, clean. See CONTRIBUTING.md.
 
 # A rule of the template below would be the first otherwise.
 .DEFAULT_GOAL := all
@@ -55,7 +55,7 @@ $(BASE): tools/image/base
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-.PHONY: all executables kernel check demo install uninstall san tsan fuzz tidy clean
+.PHONY: all executables kernel check demo install uninstall san tsan fuzz tidy tcb clean
 all: executables $(GUEST) $(HOSTILE_GUEST) kernel
 executables: $(EXECUTABLES) $(BASE) $(LISTS)
 $(BUILD)/share/mvagent/allow/%: share/allow/%
@@ -246,6 +246,10 @@ $(BUILD)/share/mvagent/base.erofs: tools/image/base
 
 tidy:
 	$(Q)tests/tidy
+
+# What has to be trusted, counted.
+tcb: executables
+	$(Q)tools/tcb $(BUILD)
 
 INSTALL ?= install
 install: all
