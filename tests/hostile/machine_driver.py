@@ -26,10 +26,9 @@ import tempfile
 import threading
 import time
 
-# vmm/wire/monitor.h
-RUNNING, COUNTERS, CONSOLE, FRAME, ENDED, COUNT, STOP = range(1, 8)
-STOPPED, RESET, PANIC, TRIPLE_FAULT, INTERNAL_ERROR, DEVICE_LOST, HOST_ERROR = range(1, 8)
-PACKET = struct.Struct("<IIQ10QI1024s4x")
+from monitor import (CONSOLE, COUNT, COUNTERS, ENDED, INTERNAL_ERROR, PACKET, PANIC, RESET, RUNNING, STOP, STOPPED,
+                     TRIPLE_FAULT)
+
 
 # vmm/wire/selftest.h
 SINK, FLOODS, STUCK, GONE, ECHOS = 1024, (1025, 1026, 1027), 1028, 1029, range(1030, 1034)

@@ -18,12 +18,12 @@ import sys
 import tempfile
 import time
 
-RESET = 2  # MONITOR_REASON_RESET
+from monitor import CONSOLE, COUNTER_COUNT, ENDED, PACKET, RESET, RUNNING
 
 # In place of mvagent-vmm: says what it likes, and hangs up. @SAY@: what to say.
 FAKE_MACHINE = f"""#!{sys.executable} -IS
 import socket, struct, sys
-PACKET = struct.Struct("<IIQ10QI1024s4x")
+PACKET = struct.Struct("{PACKET.format}")
 monitor = socket.socket(fileno=int(sys.argv[sys.argv.index("--monitor-fd") + 1]))
 seed, nonce, name = sys.argv[sys.argv.index("--command-line") + 1].split()
 
@@ -38,12 +38,12 @@ def proof(*numbers):
         due = mix((due + number) % 2**64)
     return due
 
-def say(text, kind=3, counters=(0,) * 10):
-    monitor.send(PACKET.pack(kind, {RESET} if kind == 4 else 0, 0, *counters, len(text), text.encode()))
+def say(text, kind={CONSOLE}, counters=(0,) * {COUNTER_COUNT}):
+    monitor.send(PACKET.pack(kind, {RESET} if kind == {ENDED} else 0, 0, *counters, len(text), text.encode()))
 
-say("", kind=1)
+say("", kind={RUNNING})
 @SAY@
-say("the guest reset the machine", kind=4, counters=(1, 1, 0, 0, 0, 0, 10000, 0, 0, 0))
+say("the guest reset the machine", kind={ENDED}, counters=(1, 1) + (10000,) * {COUNTER_COUNT - 2})
 """
 DONE = 'say("done %016x %016x %016x %016x\\n" % ({0}, proof({0})))'
 
