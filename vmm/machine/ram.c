@@ -36,18 +36,18 @@ int ram_create(struct ram *ram, uint64_t size)
 
 	ram->memory.count = 0;
 	ram->host = NULL;
+	ram->mapping = (struct mapping){0};
 	ram->size = size;
 	ram->fd = ram_create_file(size);
 	if (ram->fd < 0)
 		return ram->fd;
-	ram->host =
-		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, ram->fd, 0);
-	if (ram->host == MAP_FAILED) {
-		ram->host = NULL;
-		error = log_errno(-errno, "cannot map %llu MiB of guest memory",
-				  (unsigned long long)(size >> 20));
+	error = mapping_create(&ram->mapping, ram->fd, 0, size, 1);
+	if (error) {
+		log_errno(error, "cannot map %llu MiB of guest memory",
+			  (unsigned long long)(size >> 20));
 		goto fail;
 	}
+	ram->host = ram->mapping.host;
 	/* Advice only: neither failure changes what the guest sees. */
 	madvise(ram->host, size, MADV_HUGEPAGE);
 	madvise(ram->host, size, MADV_DONTDUMP);
@@ -68,8 +68,7 @@ fail:
 
 void ram_destroy(struct ram *ram)
 {
-	if (ram->host)
-		munmap(ram->host, ram->size);
+	mapping_destroy(&ram->mapping);
 	ram->host = NULL;
 	ram->memory.count = 0;
 	fd_close(&ram->fd);

@@ -5,12 +5,14 @@
 
 #include <stdint.h>
 
+#include "vmm/virtio/mapping.h"
 #include "vmm/virtio/memory.h"
 
 struct ram {
 	int fd; /* the memfd; its size is sealed */
 	uint64_t size;
-	uint8_t *host; /* the whole memfd */
+	uint8_t *host;          /* the whole memfd */
+	struct mapping mapping; /* of it */
 	struct guest_memory memory;
 };
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,7 +36,7 @@ int vhost_memory_add(struct vhost_memory *table, const struct vhost_memory_regio
 	struct stat status;
 	uint64_t start;
 	size_t length;
-	void *address;
+	struct mapping mapping;
 	int error;
 
 	if (fstat(fd, &status) < 0)
@@ -54,18 +53,16 @@ int vhost_memory_add(struct vhost_memory *table, const struct vhost_memory_regio
 	length = region->size + (region->mmap_offset - start);
 	if (region->size == 0)
 		return -EINVAL;
-	address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-		       (off_t)start);
-	if (address == MAP_FAILED)
-		return -errno;
-	added.host = (uint8_t *)address + (region->mmap_offset - start);
+	error = mapping_create(&mapping, fd, (off_t)start, length, mapping_granularity(&status));
+	if (error)
+		return error;
+	added.host = mapping.host + (region->mmap_offset - start);
 	error = guest_memory_add(&table->memory, &added);
 	if (error) {
-		munmap(address, length);
+		mapping_destroy(&mapping);
 		return error;
 	}
-	table->mappings[index].address = address;
-	table->mappings[index].length = length;
+	table->mappings[index] = mapping;
 	return 0;
 }
 
@@ -78,7 +75,7 @@ int vhost_memory_remove(struct vhost_memory *table, const struct vhost_memory_re
 		    memory->regions[i].user_address != region->user_address ||
 		    memory->regions[i].size != region->size)
 			continue;
-		munmap(table->mappings[i].address, table->mappings[i].length);
+		mapping_destroy(&table->mappings[i]);
 		memory->count--;
 		memory->regions[i] = memory->regions[memory->count];
 		table->mappings[i] = table->mappings[memory->count];
@@ -90,6 +87,6 @@ int vhost_memory_remove(struct vhost_memory *table, const struct vhost_memory_re
 void vhost_memory_clear(struct vhost_memory *table)
 {
 	for (unsigned int i = 0; i < table->memory.count; i++)
-		munmap(table->mappings[i].address, table->mappings[i].length);
+		mapping_destroy(&table->mappings[i]);
 	table->memory.count = 0;
 }

@@ -8,16 +8,14 @@
 
 #include <stddef.h>
 
+#include "vmm/virtio/mapping.h"
 #include "vmm/virtio/memory.h"
 #include "vmm/virtio/vhost_message.h"
 
 /* regions[i] of the memory lies in mappings[i]. Zero is the empty table. */
 struct vhost_memory {
 	struct guest_memory memory;
-	struct {
-		void *address;
-		size_t length;
-	} mappings[LIMIT_MEMORY_REGIONS];
+	struct mapping mappings[LIMIT_MEMORY_REGIONS];
 };
 
 /* Maps @region from @fd, which stays the caller's, and adds it. Returns 0; -EINVAL when the region
