@@ -80,8 +80,8 @@ static ssize_t receive_some(int socket_fd, void *buffer, size_t length,
 	return error ? error : count;
 }
 
-/* How long the rest of a message may take: as long as the socket waits for its beginning, if that has
- * a limit. */
+/* How long the rest of a message may take: as long as the socket waits for its beginning, if that
+ * has a limit. */
 static uint64_t rest_timeout_ms(int socket_fd)
 {
 	struct timeval timeout = {0};
