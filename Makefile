@@ -222,7 +222,7 @@ san:
 
 # The machine's threads under ThreadSanitizer, while the hostile guest is at work.
 tsan:
-	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan SANITIZE=thread CFLAGS='-O1 -g -Wno-maybe-uninitialized' executables hostile
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan SANITIZE=thread CFLAGS='-O1 -g -Wno-maybe-uninitialized -Wno-tsan' executables hostile
 	$(Q)tests/hostile/machine_driver.py --build $(BUILD)/tsan --sanitized
 
 check:

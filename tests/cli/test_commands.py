@@ -17,7 +17,7 @@ import tempfile
 import traceback
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["run", "diff", "apply", "discard", "runs", "root", "image", "policy", "doctor", "version"]
+COMMANDS = ["run", "diff", "apply", "discard", "runs", "root", "image", "policy", "doctor", "selftest", "version"]
 # For the project's own tests; run_options.c says so.
 UNDOCUMENTED = {"--trap-registers", "--no-io-uring", "--no-notes"}
 
