@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the hostile guest (guest_*.c) on mvagent-vmm, with mvagent-blk and mvagent-fs behind it.
 
-    tests/hostile/machine_driver.py [--build DIR] [--seed N] [ATTACK...]
+    tests/hostile/machine_driver.py [--build DIR] [--machine FILE] [--seed N] [ATTACK...]
 
 For each attack: a machine of its own, asked all along whether it still answers. It must end for the reason that is due,
 within the time that is due; its processes must end by themselves with status 0; nothing outside the share may change.
@@ -90,6 +90,17 @@ class Failure(Exception):
     """Something was seen that must not be."""
 
 
+class Programs:
+    """Where the programs of a build are, and one that stands in for one of them."""
+
+    def __init__(self, build, machine):
+        self.directory = build / "libexec/mvagent"
+        self.machine = machine
+
+    def get(self, name):
+        return self.machine if self.machine and name == "mvagent-vmm" else self.directory / name
+
+
 class Place:
     """What the machines of all attacks share: the files, and what must not change."""
 
@@ -119,7 +130,7 @@ class Machine:
         self.ours = {}
         self.errors = tempfile.TemporaryFile()
         self.nonce = random.SystemRandom().getrandbits(64)
-        self.arguments = [programs / "mvagent-vmm", "--memory", "64",
+        self.arguments = [programs.get("mvagent-vmm"), "--memory", "64",
                           "--command-line", f"{seed} {self.nonce} {attack.name}", *attack.options]
         self.monitor = self.pair("--monitor-fd", "", socket.SOCK_SEQPACKET)
         for port in (SINK, *FLOODS, STUCK, GONE, *ECHOS):
@@ -131,8 +142,8 @@ class Machine:
             self.keep.append(file)
             self.arguments += [option, str(file.fileno())]
         self.processes = {
-            "mvagent-blk": self.start([programs / "mvagent-blk", "--image", place.image], [blk]),
-            "mvagent-fs": self.start([programs / "mvagent-fs", "--root", place.share], [share]),
+            "mvagent-blk": self.start([programs.get("mvagent-blk"), "--image", place.image], [blk]),
+            "mvagent-fs": self.start([programs.get("mvagent-fs"), "--root", place.share], [share]),
             "mvagent-vmm": self.start(self.arguments, self.keep),
         }
         for item in (blk, share, *self.keep):
@@ -405,9 +416,9 @@ def names_of_guest(programs, guest, place):
         machine.close()
 
 
-def check_names(build, guest, place):
+def check_names(programs, build, guest, place):
     """What the guest can do is what is run here, and what `mvagent selftest` runs."""
-    names = sorted(names_of_guest(build / "libexec/mvagent", guest, place))
+    names = sorted(names_of_guest(programs, guest, place))
     listed = subprocess.run([build / "bin/mvagent", "selftest", "--list"], capture_output=True, text=True, check=True)
     if names != sorted({attack.name for attack in ATTACKS}):
         raise Failure(f"the guest has other attacks than this list: {set(names) ^ {a.name for a in ATTACKS}}")
@@ -418,6 +429,7 @@ def check_names(build, guest, place):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    parser.add_argument("--machine", type=pathlib.Path, help="another mvagent-vmm than the build's")
     parser.add_argument("--seed", type=int, default=1, help="of the attacks that are random")
     parser.add_argument("--sanitized", action="store_true", help="the build's memory is not its own")
     parser.add_argument("attacks", nargs="*", help="names as in the output; all by default")
@@ -427,14 +439,14 @@ def main():
     except OSError as reason:
         print(f"skip machine: {reason}")
         return 0
-    programs, guest = options.build / "libexec/mvagent", options.build / "share/mvagent/selftest.elf"
+    programs, guest = Programs(options.build, options.machine), options.build / "share/mvagent/selftest.elf"
     failed = False
     directory = pathlib.Path(tempfile.mkdtemp(prefix="mvagent-hostile-"))
     try:
         place = Place(directory)
         if not options.attacks:
             try:
-                check_names(options.build, guest, place)
+                check_names(programs, options.build, guest, place)
                 print("ok the_lists_of_attacks_are_one")
             except (Failure, OSError, subprocess.SubprocessError) as failure:
                 failed = True
