@@ -20,12 +20,12 @@
 #include "vmm/cli/selftest_peers.h"
 #include "vmm/cli/supervisor.h"
 
-#define ASK_MS       10U   /* between an answer and the next question */
-#define ANSWER_MS    3000U /* for a question, under attack and on a busy host */
-#define STOP_MS      5000U /* from the order to stop, or the guest's end, to the last packet */
+#define ASK_MS       10ULL   /* between an answer and the next question */
+#define ANSWER_MS    3000ULL /* for a question, under attack and on a busy host */
+#define STOP_MS      5000ULL /* from the order to stop, or the guest's end, to the last packet */
 #define RUN_MS       120000ULL
-#define END_MS       10000 /* for the processes, after the last packet */
-#define ENDLESS_MS   400U  /* how long an attack without end goes on */
+#define END_MS       10000  /* for the processes, after the last packet */
+#define ENDLESS_MS   400ULL /* how long an attack without end goes on */
 #define REPORT_BYTES 128U
 
 /* In the order in which their ends tell most: that of one brings on that of the next. */
@@ -303,7 +303,7 @@ static int machine_watch(struct selftest_machine *machine)
 		selftest_peers_fill_poll(&machine->peers, polled);
 		polled[SELFTEST_PORTS] =
 			(struct pollfd){.fd = machine->monitor[0], .events = POLLIN};
-		poll(polled, SELFTEST_PORTS + 1, ASK_MS);
+		poll(polled, SELFTEST_PORTS + 1, (int)ASK_MS);
 		if (supervisor_pending_signal())
 			return -EINTR;
 		if (polled[SELFTEST_PORTS].revents)

@@ -225,7 +225,7 @@ static bool image_is_whole(const struct selftest_place *place)
 
 	for (size_t offset = 0; offset < SELFTEST_DISK_BYTES; offset += sizeof(bytes)) {
 		if (fd_pread_full(place->image_fd, bytes, sizeof(bytes), (off_t)offset) ||
-		    memcmp(bytes, (const uint8_t *)place->image + offset, sizeof(bytes)))
+		    memcmp(bytes, (const uint8_t *)place->image + offset, sizeof(bytes)) != 0)
 			return false;
 	}
 	return true;
