@@ -21,7 +21,7 @@ int selftest_output_begin(struct selftest_output *output, bool json);
 void selftest_output_add(struct selftest_output *output, const struct selftest_attack *attack,
 			 uint64_t seed, const char *variant, const struct selftest_result *result);
 
-/* Prints the sum. 0, or -errno when standard output does not take all. */
-int selftest_output_end(struct selftest_output *output, uint64_t seed, double seconds);
+/* Prints the sum. */
+void selftest_output_end(struct selftest_output *output, uint64_t seed, double seconds);
 
 #endif
