@@ -56,6 +56,7 @@ struct machine {
 	struct ring_driver drivers[MACHINE_QUEUES];
 	int kick_fds[MACHINE_QUEUES];
 	int interrupt_fd;
+	int error_fd;
 	struct slot slots[MACHINE_SLOTS];
 	uint64_t unique;
 	uint64_t nodes[MACHINE_KNOWN], handles[MACHINE_KNOWN];
@@ -143,6 +144,7 @@ static inline void machine_create(struct machine *machine, const char *server, c
 	for (unsigned int i = 0; i < MACHINE_QUEUES; i++)
 		machine->kick_fds[i] = fd_create_event();
 	machine->interrupt_fd = fd_create_event();
+	machine->error_fd = fd_create_event();
 	need(fd_create_socket_pair(SOCK_STREAM, pair) == 0, "socketpair");
 	machine->child = machine_start(server, share, pair[1], options);
 	close(pair[1]);
@@ -163,6 +165,7 @@ static inline void machine_activate(struct machine *machine)
 		.queues = setups,
 		.kick_fds = machine->kick_fds,
 		.interrupt_fd = machine->interrupt_fd,
+		.error_fd = machine->error_fd,
 	};
 
 	memset(machine->slots, 0, sizeof(machine->slots));
@@ -208,6 +211,7 @@ static inline int machine_destroy(struct machine *machine)
 	for (unsigned int i = 0; i < MACHINE_QUEUES; i++)
 		close(machine->kick_fds[i]);
 	close(machine->interrupt_fd);
+	close(machine->error_fd);
 	munmap(machine->host, MACHINE_BYTES);
 	close(machine->memory_fd);
 	return status;

@@ -85,6 +85,7 @@ static void activate(struct native_machine *machine)
 		.queues = setups,
 		.kick_fds = machine->kick_fds,
 		.interrupt_fd = machine->interrupt_fd,
+		.error_fd = machine->error_fd,
 	};
 
 	for (unsigned int i = 0; i < NATIVE_QUEUES; i++) {
@@ -138,6 +139,7 @@ void native_machine_start(struct native_machine *machine, char *const command[],
 	for (unsigned int i = 0; i < NATIVE_QUEUES; i++)
 		machine->kick_fds[i] = fd_create_event();
 	machine->interrupt_fd = fd_create_event();
+	machine->error_fd = fd_create_event();
 	machine->server = fork();
 	need(machine->server >= 0, "fork");
 	if (machine->server == 0) {
@@ -164,6 +166,7 @@ void native_machine_stop(struct native_machine *machine)
 	for (unsigned int i = 0; i < NATIVE_QUEUES; i++)
 		close(machine->kick_fds[i]);
 	close(machine->interrupt_fd);
+	close(machine->error_fd);
 	munmap(machine->host, MEMORY_SIZE);
 	close(machine->memory_fd);
 }

@@ -39,6 +39,7 @@ struct native_machine {
 	struct ring_driver drivers[NATIVE_QUEUES];
 	int kick_fds[NATIVE_QUEUES];
 	int interrupt_fd;
+	int error_fd;
 	uint64_t unique;
 	uint64_t kicks;
 	int heads[NATIVE_SLOTS];        /* -1: free */
