@@ -35,6 +35,7 @@ SINK, FLOODS, STUCK, GONE, ECHOS = 1024, (1025, 1026, 1027), 1028, 1029, range(1
 
 ASK_SECONDS = 0.01  # between an answer and the next question
 ANSWER_SECONDS = 3.0  # for a question of the supervisor, under attack and on a busy host
+HANG_SECONDS = 5.0  # for an attack that may hang its own processor, until it is stopped
 STOP_SECONDS = 5.0  # from MONITOR_STOP, or the guest's own end, to the last packet
 RUN_SECONDS = 40.0  # for an attack: a guest that waits in vain gives up by itself
 DESCRIPTORS_MORE = 8  # that a device process may have open after its queues were set up
@@ -75,7 +76,7 @@ ATTACKS = [
     Attack("lied-features", options=EPOLL + TRAP, variant="epoll"), Attack("memory-slots", options=TRAP, variant="trap"),
     Attack("net-sizes", frames=[size for size in range(13, 1616)] + [72]),
     Attack("kick-race", options=TWO), Attack("kick-race", options=TWO + TRAP, variant="trap"),
-    Attack("processor-storm", ENDS, options=TWO), Attack("software-interrupts", ENDS), Attack("page-tables", ENDS),
+    Attack("processor-storm", ENDS, options=TWO), Attack("software-interrupts", ENDS), Attack("page-tables", (*ENDS, STOPPED)),
     Attack("stuck-stream"), Attack("race", options=TWO), Attack("race", options=TWO + TRAP + EPOLL, variant="trap"),
     Attack("second-dies", (TRIPLE_FAULT,), options=TWO),
     *(Attack(f"endless-{name}", (STOPPED,), True) for name in ("loop", "halt", "ports", "kicks", "resets", "text")),
@@ -312,7 +313,8 @@ class Watch:
         self.send(COUNT)
         self.asked = now
         self.check_use()
-        if self.endless and not self.stopped and now - self.begin > 0.4:
+        if not self.stopped and (self.endless and now - self.begin > 0.4 or
+                                 STOPPED in self.attack.reasons and now - self.begin > HANG_SECONDS):
             self.send(STOP)
             self.stopped = now
 

@@ -24,8 +24,9 @@
 #define ANSWER_MS    3000ULL /* for a question, under attack and on a busy host */
 #define STOP_MS      5000ULL /* from the order to stop, or the guest's end, to the last packet */
 #define RUN_MS       120000ULL
-#define END_MS       10000  /* for the processes, after the last packet */
-#define ENDLESS_MS   400ULL /* how long an attack without end goes on */
+#define END_MS       10000   /* for the processes, after the last packet */
+#define ENDLESS_MS   400ULL  /* how long an attack without end goes on */
+#define HANGING_MS   5000ULL /* how long one may take that may hang its own processor */
 #define REPORT_BYTES 128U
 
 /* In the order in which their ends tell most: that of one brings on that of the next. */
@@ -263,6 +264,7 @@ static bool machine_receive(struct selftest_machine *machine)
 /* Asks whether mvagent-vmm still answers, and stops what does not stop by itself. */
 static void machine_ask(struct selftest_machine *machine)
 {
+	const bool endless = strcmp(machine->attack->word, SELFTEST_ENDLESS) == 0;
 	const uint64_t now = clock_monotonic_ns();
 
 	if (!machine->running || machine->over || machine->asked || now < machine->ask_next)
@@ -270,8 +272,8 @@ static void machine_ask(struct selftest_machine *machine)
 	machine_send(machine, MONITOR_COUNT);
 	machine->asked = now;
 	if (machine->reported && !machine->stopped &&
-	    strcmp(machine->attack->word, SELFTEST_ENDLESS) == 0 &&
-	    now - machine->begin > ENDLESS_MS * CLOCK_NS_PER_MS) {
+	    machine->attack->reasons & SELFTEST_REASON(MONITOR_REASON_STOPPED) &&
+	    now - machine->begin > (endless ? ENDLESS_MS : HANGING_MS) * CLOCK_NS_PER_MS) {
 		machine_send(machine, MONITOR_STOP);
 		machine->stopped = now;
 	}
