@@ -105,6 +105,15 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 /* What mvagent-fs remembers of files over the time that the guest knows them */
 #define LIMIT_FS_REMEMBERED 262144
 
+/* Files that mvagent-fs tells of in the record: of those that it made and of those that were there
+ * so many each, and more of those that CI and builds obey; and how much it reads for that */
+#define LIMIT_JOURNAL_FILES       8192U
+#define LIMIT_JOURNAL_MATTERS     1024U
+#define LIMIT_JOURNAL_FILE_BYTES  (32U << 20)  /* of one file before it is changed */
+#define LIMIT_JOURNAL_AFTER_BYTES (256U << 20) /* of one file when the guest is gone */
+#define LIMIT_JOURNAL_BYTES       (1U << 30)   /* of all before they are changed */
+#define LIMIT_JOURNAL_END_MS      2500U        /* all of what is done when the guest is gone */
+
 /* Review of what a guest changed */
 #define LIMIT_REVIEW_PATH_BYTES 16384U       /* a path in the share, its NUL included */
 #define LIMIT_REVIEW_LIST_BYTES (256U << 20) /* of the paths of all changes of a share */
@@ -117,6 +126,15 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 /* What a rename of a directory copies at once, while all else waits; beyond it mv(1) copies. */
 #define LIMIT_LAYER_TREE_OBJECTS 20000U
 #define LIMIT_LAYER_TREE_BYTES   (256U << 20)
+
+/* The record of a run: lines of each kind in detail, of one line, and of all lines but the last */
+#define LIMIT_RECORD_REFUSALS   1000U
+#define LIMIT_RECORD_FINDINGS   2000U
+#define LIMIT_RECORD_CHANGES    20000U
+#define LIMIT_RECORD_NETWORK    10000U
+#define LIMIT_RECORD_SECRETS    1000U
+#define LIMIT_RECORD_LINE_BYTES (1U << 20)
+#define LIMIT_RECORD_BYTES      (64U << 20)
 
 /* virtio-blk server */
 #define LIMIT_BLK_INFLIGHT 128

@@ -22,7 +22,7 @@
 #define LOCK_ATTEMPTS     10
 
 /* The XDG base directory specification: a relative path counts for nothing. */
-int review_store_path(char path[PATH_MAX])
+int review_state_path(char path[PATH_MAX], const char *name)
 {
 	const char *state = getenv("XDG_STATE_HOME");
 	const char *home = getenv("HOME");
@@ -34,13 +34,18 @@ int review_store_path(char path[PATH_MAX])
 		home = user ? user->pw_dir : "/";
 	}
 	if (state && state[0] == '/')
-		length = snprintf(path, PATH_MAX, "%s/mvagent/runs", state);
+		length = snprintf(path, PATH_MAX, "%s/mvagent/%s", state, name);
 	else
-		length = snprintf(path, PATH_MAX, "%s/.local/state/mvagent/runs", home);
+		length = snprintf(path, PATH_MAX, "%s/.local/state/mvagent/%s", home, name);
 	return length < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static int make_directories(char *path)
+int review_store_path(char path[PATH_MAX])
+{
+	return review_state_path(path, "runs");
+}
+
+int review_state_make(char *path)
 {
 	for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
 		if (slash)
@@ -59,7 +64,7 @@ int review_store_open(bool create)
 	int fd, error = review_store_path(path);
 
 	if (!error && create)
-		error = make_directories(path);
+		error = review_state_make(path);
 	if (error)
 		return log_errno(error, "cannot make the directory for runs, %s", path);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -68,20 +73,28 @@ int review_store_open(bool create)
 	return fd < 0 ? -errno : fd;
 }
 
+int review_make_run_name(char name[REVIEW_RUN_NAME_BYTES])
+{
+	time_t now = time(NULL);
+	uint16_t random;
+	struct tm parts;
+	size_t length;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	gmtime_r(&now, &parts);
+	length = strftime(name, REVIEW_RUN_NAME_BYTES, "%Y%m%d-%H%M%S-", &parts);
+	snprintf(name + length, REVIEW_RUN_NAME_BYTES - length, "%04x", random);
+	return 0;
+}
+
 int review_store_create_run(int store_fd, char name[REVIEW_RUN_NAME_BYTES])
 {
 	for (int attempt = 0; attempt < RUN_NAME_ATTEMPTS; attempt++) {
-		time_t now = time(NULL);
-		uint16_t random;
-		struct tm parts;
-		size_t length;
-		int fd, error;
+		int fd, error = review_make_run_name(name);
 
-		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-			return -EIO;
-		gmtime_r(&now, &parts);
-		length = strftime(name, REVIEW_RUN_NAME_BYTES, "%Y%m%d-%H%M%S-", &parts);
-		snprintf(name + length, REVIEW_RUN_NAME_BYTES - length, "%04x", random);
+		if (error)
+			return error;
 		if (mkdirat(store_fd, name, 0700)) {
 			if (errno != EEXIST)
 				return -errno;

@@ -9,6 +9,17 @@
 #include "vmm/review/layout.h"
 #include "vmm/review/tree.h"
 
+/* The path of .../mvagent/NAME in the user's state directory, which may not be there. 0 or
+ * -ENAMETOOLONG. */
+int review_state_path(char path[PATH_MAX], const char *name);
+
+/* Makes it with all directories above it, closed to all others. Changes @path meanwhile. 0 or
+ * -errno. */
+int review_state_make(char *path);
+
+/* A name for a run that begins now. 0 or -EIO. */
+int review_make_run_name(char name[REVIEW_RUN_NAME_BYTES]);
+
 /* The path of .../mvagent/runs, which may not be there. 0 or -ENAMETOOLONG. */
 int review_store_path(char path[PATH_MAX]);
 
