@@ -43,6 +43,8 @@ static int setup(void **state)
 	f->supervisor->monitor_fd = monitor[0];
 	f->supervisor->network = (struct network_watch){
 		.report = &f->report.network, .names_fd = -1, .event_fd = -1};
+	for (unsigned int i = 0; i < LIMIT_SHARES; i++)
+		f->supervisor->report_fds[i] = -1;
 	f->supervisor->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	control_init(&f->supervisor->control, control[0]);
 	f->guest = control[1];

@@ -55,7 +55,7 @@ static int confined(const struct host *host, bool with_plan)
 		"etc/shadow",       "etc/ssl/private/key", "root/file", "usr/lib/leak",
 		"etc/python3/leak", "cache/host-1",        "etc",       "."};
 
-	if (host_confine(with_plan ? &host->plan : NULL, false))
+	if (host_confine(with_plan ? &host->plan : NULL, false, NULL))
 		return 1;
 	for (size_t i = 0; i < ARRAY_SIZE(inside); i++) {
 		if ((open_at(host, inside[i], O_RDONLY) == 0) != with_plan)

@@ -14,6 +14,7 @@
 #include "vmm/cli/image_commands.h"
 #include "vmm/cli/outcome.h"
 #include "vmm/cli/policy_command.h"
+#include "vmm/cli/record_commands.h"
 #include "vmm/cli/review_commands.h"
 #include "vmm/cli/root_show.h"
 #include "vmm/cli/run.h"
@@ -22,7 +23,10 @@
 static const char usage[] =
 	"usage: mvagent COMMAND\n"
 	"  run [--share DIR] -- COMMAND...  run a command in a virtual machine of its own\n"
-	"  diff, apply, discard, runs       see, take or throw away what a run changed in review\n"
+	"  diff, apply, discard             see, take or throw away what a run changed in review\n"
+	"  runs, record, log                see what runs there were, what is on record of one, "
+	"and\n"
+	"                                   whether that is as it was written\n"
 	"  root show                        see what of this host is in the machine's root\n"
 	"  image import, build, list...     keep root file systems of your own, by name and "
 	"digest\n"
@@ -71,6 +75,7 @@ static const struct command commands[] = {
 	{"image", image_command},       {"policy", policy_command},
 	{"doctor", doctor_command},     {"version", version_command},
 	{"--version", version_command}, {"selftest", selftest_command},
+	{"record", record_command},     {"log", log_command},
 };
 
 static bool is_help(const char *word)

@@ -8,6 +8,7 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/base/text.h"
+#include "vmm/record/canonical.h"
 #include "vmm/wire/relay.h"
 
 /* Questions or events in one turn: the rest of the run wants the supervisor, too. */
@@ -34,8 +35,26 @@ void network_watch_end(struct network_watch *watch)
 			    (unsigned long long)watch->report->denials_untold);
 }
 
+/* @decision: allowed, denied or failed; of what is allowed when it is over. */
+static void note(struct network_watch *watch, const char *decision, const char *host, uint16_t port,
+		 const char *text, const struct relay_event *ended)
+{
+	cJSON *line = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(line, "decision", decision);
+	cJSON_AddItemToObject(line, "what", canonical_text(text, RELAY_EVENT_TEXT_BYTES));
+	cJSON_AddItemToObject(line, "host", canonical_text(host, RELAY_NAME_BYTES));
+	canonical_add_count(line, "port", port);
+	if (ended) {
+		canonical_add_count(line, "sent_bytes", (double)ended->sent);
+		canonical_add_count(line, "received_bytes", (double)ended->received);
+	}
+	record_event(watch->record, RECORD_NETWORK, line);
+}
+
 static void deny(struct network_watch *watch, const char *host, uint16_t port, const char *sentence)
 {
+	note(watch, "denied", host, port, sentence, NULL);
 	network_report_add_denial(watch->report, host, port, sentence);
 	say(watch);
 }
@@ -153,6 +172,11 @@ void network_watch_read_events(struct network_watch *watch)
 			deny(watch, event.host, (uint16_t)event.port, event.text);
 		else if (event.type == RELAY_EVENT_FAILED && !watch->hold)
 			log_info("%s", event.text);
+		else if (event.type == RELAY_EVENT_ENDED)
+			note(watch, "allowed", event.host, (uint16_t)event.port,
+			     "a connection is over", &event);
+		if (event.type == RELAY_EVENT_FAILED)
+			note(watch, "failed", event.host, (uint16_t)event.port, event.text, NULL);
 		network_report_add_event(watch->report, &event);
 	}
 }

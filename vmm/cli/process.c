@@ -103,18 +103,17 @@ static void tell_missing(const struct process_plan *plan)
 static int process_fork(struct process *process, struct process_plan *plan, int messages_fd)
 {
 	int pair[2], error = 0;
-	bool apart;
 
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
-	process->pid =
-		plan->network ? namespaces_fork_with_network(&apart) : namespaces_fork(&apart);
+	process->pid = plan->network ? namespaces_fork_with_network(&process->apart)
+				     : namespaces_fork(&process->apart);
 	if (process->pid == 0) {
 		close(pair[0]);
 		process_exec(plan, messages_fd, pair[1]);
 	}
 	close(pair[1]);
-	if (process->pid > 0 && !apart)
+	if (process->pid > 0 && !process->apart)
 		tell_missing(plan);
 	if (process->pid < 0)
 		error = -process->pid;
@@ -162,7 +161,7 @@ bool process_wait(struct process *process, int milliseconds, int *status)
 		;
 	if (!(pollfd.revents & POLLIN))
 		return false;
-	while (waitpid(process->pid, status, 0) < 0 && errno == EINTR)
+	while (wait4(process->pid, status, 0, &process->usage) < 0 && errno == EINTR)
 		;
 	fd_close(&process->pidfd);
 	messages_finish(&process->messages);

@@ -5,6 +5,8 @@
 #define MVAGENT_CLI_PROCESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "vmm/base/limits.h"
@@ -30,6 +32,10 @@ struct process {
 	pid_t pid;
 	int pidfd;                /* -1: not running */
 	struct messages messages; /* to be passed on while it runs: messages_pass */
+	bool apart;               /* in namespaces of its own */
+	uint8_t walls;            /* what it has said of itself: enum jail_wall */
+	bool walls_told;
+	struct rusage usage; /* once it has ended */
 };
 
 #define PROCESS_NONE ((struct process){.pidfd = -1, .messages = {.fd = -1}})

@@ -10,10 +10,18 @@
 #include "vmm/base/log.h"
 #include "vmm/base/text.h"
 #include "vmm/cli/outcome.h"
+#include "vmm/cli/record_commands.h"
+#include "vmm/cli/record_summary.h"
 #include "vmm/cli/review_commands.h"
 #include "vmm/cli/review_options.h"
 #include "vmm/cli/review_policy.h"
+#include "vmm/record/store.h"
 #include "vmm/review/review_run.h"
+
+struct stores {
+	int review_fd; /* -1: there is none */
+	int record_fd;
+};
 
 /* A run in the list. */
 struct listed_run {
@@ -78,7 +86,7 @@ static char *printable(const char *text)
 	return copy;
 }
 
-static int print_text(const struct listed_run *listed)
+static void print_text(const struct listed_run *listed)
 {
 	const struct review_record *record = &listed->run.record;
 	char *command = join_words(&record->command);
@@ -99,7 +107,6 @@ static int print_text(const struct listed_run *listed)
 	}
 	printf("  -- %s\n", command ? command : "?");
 	free(command);
-	return 0;
 }
 
 static void add_text(cJSON *array, const char *text)
@@ -153,43 +160,104 @@ static int print_json(cJSON *array)
 	return 0;
 }
 
-static int list_runs(const struct review_options *options, int store_fd)
+/* One that is under review. One that cannot be read was told about; the others are listed all the
+ * same. */
+static void list_reviewed(const struct review_options *options, int store_fd, const char *name,
+			  cJSON *array)
 {
-	cJSON *array = cJSON_CreateArray();
-	struct tree_names names = {0};
-	int error = store_fd < 0 ? 0 : review_store_list(store_fd, &names);
+	struct listed_run listed = {.run.fd = -1};
 
-	for (size_t i = 0; !error && i < names.count; i++) {
-		struct listed_run listed = {.run.fd = -1};
-
-		/* One that cannot be read was told about; the others are listed all the same. */
-		if (review_run_open(&listed.run, store_fd, names.names[i], false) == 0) {
-			count_changes(&listed);
-			if (options->json)
-				cJSON_AddItemToArray(array, make_json(&listed));
-			else
-				error = print_text(&listed);
-		}
-		review_run_close(&listed.run);
+	if (review_run_open(&listed.run, store_fd, name, false) == 0) {
+		count_changes(&listed);
+		if (options->json)
+			cJSON_AddItemToArray(array, make_json(&listed));
+		else
+			print_text(&listed);
 	}
+	review_run_close(&listed.run);
+}
+
+static void list_recorded(const struct review_options *options, int record_fd, const char *name,
+			  cJSON *array)
+{
+	struct record_summary summary;
+	int error = record_summary_read(&summary, record_fd, name);
+
+	if (error)
+		log_errno(error, "cannot read the record of run %s", name);
+	else if (options->json)
+		cJSON_AddItemToArray(array, record_summary_json(&summary, name));
+	else
+		record_summary_print(&summary, name);
+	record_summary_destroy(&summary);
+}
+
+/* Both lists are in the order of time. A run in both is told of once, as the review has it. */
+static void merge(const struct review_options *options, const struct stores *stores,
+		  const struct tree_names *reviewed, const struct tree_names *recorded,
+		  cJSON *array)
+{
+	size_t i = 0, k = 0;
+
+	while (i < reviewed->count || k < recorded->count) {
+		int order = i == reviewed->count   ? 1
+			    : k == recorded->count ? -1
+						   : strcmp(reviewed->names[i], recorded->names[k]);
+
+		if (order <= 0)
+			list_reviewed(options, stores->review_fd, reviewed->names[i++], array);
+		else
+			list_recorded(options, stores->record_fd, recorded->names[k], array);
+		k += order >= 0;
+	}
+}
+
+static int list_runs(const struct review_options *options, const struct stores *stores)
+{
+	struct tree_names reviewed = {0}, recorded = {0};
+	cJSON *array = cJSON_CreateArray();
+	int error = stores->review_fd < 0 ? 0 : review_store_list(stores->review_fd, &reviewed);
+
+	if (!error && stores->record_fd >= 0)
+		error = record_store_list(stores->record_fd, &recorded);
+	if (error)
+		log_errno(error, "cannot list the runs");
+	else
+		merge(options, stores, &reviewed, &recorded, array);
 	if (!error && options->json)
 		error = print_json(array);
-	tree_names_destroy(&names);
+	tree_names_destroy(&reviewed);
+	tree_names_destroy(&recorded);
 	cJSON_Delete(array);
 	return error;
 }
 
-int runs_command(int argc, char **argv)
+static int runs_list(int argc, char **argv)
 {
+	struct stores stores = {-1, -1};
 	struct review_options options;
-	int FD_CLEANUP store_fd = -1;
+	char path[PATH_MAX];
 	int result = review_options_parse(&options, REVIEW_RUNS, argc, argv);
 
 	if (result > 0) {
-		store_fd = review_store_open(false);
-		result = store_fd < 0 && store_fd != -ENOENT ? store_fd
-							     : list_runs(&options, store_fd);
+		stores.review_fd = review_store_open(false);
+		stores.record_fd = record_store_open(options.record, false, path);
+		if (stores.review_fd < 0 && stores.review_fd != -ENOENT)
+			result = stores.review_fd;
+		else if (stores.record_fd < 0 && stores.record_fd != -ENOENT)
+			result = stores.record_fd;
+		else
+			result = list_runs(&options, &stores);
 	}
+	fd_close(&stores.review_fd);
+	fd_close(&stores.record_fd);
 	review_options_free(&options);
 	return result ? EXIT_MVAGENT : 0;
+}
+
+int runs_command(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "prune") == 0)
+		return runs_prune_command(argc - 1, argv + 1);
+	return runs_list(argc, argv);
 }

@@ -45,13 +45,18 @@ static const char discard_usage[] =
 	"Exit status: 0 when they are gone; 125 when it failed.\n";
 
 static const char runs_usage[] =
-	"usage: mvagent runs [--json]\n"
-	"Lists the runs with --share DIR:review, and what became of their changes.\n"
+	"usage: mvagent runs [--json] [--record DIR]\n"
+	"       mvagent runs prune --keep N | --older AGE\n"
+	"Lists the runs that are on record, and what became of the changes of those with\n"
+	"--share DIR:review; 'prune' removes records, see 'mvagent runs prune --help'.\n"
 	"\n"
 	"  --json            as a JSON array\n"
+	"  --record DIR      where the records are, if not in your state directory\n"
+	"  --keep N          remove all but the newest N\n"
+	"  --older AGE       remove those that began longer ago, such as 30d\n"
 	"  -h, --help        this text\n";
 
-enum { OPTION_STAT = OPTION_FIRST, OPTION_UNPROTECT, OPTION_MOVED, OPTION_JSON };
+enum { OPTION_STAT = OPTION_FIRST, OPTION_UNPROTECT, OPTION_MOVED, OPTION_JSON, OPTION_RECORD };
 
 static const struct option diff_options[] = {
 	{"help", no_argument, NULL, OPTION_HELP},
@@ -73,6 +78,7 @@ static const struct option discard_options[] = {
 };
 
 static const struct option runs_options[] = {
+	{"record", required_argument, NULL, OPTION_RECORD},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{"json", no_argument, NULL, OPTION_JSON},
 	{NULL, 0, NULL, 0},
@@ -88,6 +94,9 @@ static int apply_option(void *context, int option, char *value)
 		break;
 	case OPTION_MOVED:
 		options->moved = true;
+		break;
+	case OPTION_RECORD:
+		options->record = value;
 		break;
 	case OPTION_JSON:
 		options->json = true;

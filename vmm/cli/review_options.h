@@ -13,6 +13,7 @@ struct review_options {
 	const char *run; /* NULL: not given */
 	bool stat;
 	bool json;
+	const char *record; /* where records are; NULL: in the user's state directory */
 	bool moved;
 	unsigned int path_count;
 	char **paths;     /* as given; the array ends with NULL */

@@ -9,6 +9,7 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/cli/cache_directory.h"
+#include "vmm/cli/run_record.h"
 #include "vmm/cli/run_review.h"
 #include "vmm/cli/run_start.h"
 #include "vmm/jail/jail.h"
@@ -19,6 +20,8 @@ struct run {
 	struct guest_identity identity;
 	struct run_shares shares;
 	struct run_review review;
+	struct run_record record;
+	char **arguments; /* of `mvagent run` */
 	struct report report;
 	struct report_file json;
 	bool outcome_printed; /* its sentence is on standard error already */
@@ -113,6 +116,22 @@ static int run_ask_clients(struct run *run)
 				       run->options.share_count);
 }
 
+static int run_begin_record(struct run *run, struct supervisor *supervisor)
+{
+	const struct run_record_start start = {
+		.options = &run->options,
+		.shares = &run->shares,
+		.inputs = &run->inputs,
+		.review = &run->review,
+		.installation = &run->installation,
+		.arguments = run->arguments,
+	};
+	int error = run_record_begin(&run->record, &start);
+
+	supervisor->record = run->record.record;
+	return error;
+}
+
 /* Everything before the machine runs. 0 or -errno with the sentence printed. */
 static int run_prepare(struct run *run, struct supervisor *supervisor)
 {
@@ -121,6 +140,7 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	supervisor->terminal = terminal_present();
 	error = error ? error : run_shares_open(&run->shares, &run->options);
 	error = error ? error : run_root_try(&run->options.root);
+	error = error ? error : run_record_prepare(&run->record, &run->options, &run->shares);
 	error = error ? error : run_inputs_open(&run->inputs, &run->options, &run->installation);
 	error = error ? error : run_choose_command(run);
 	error = error ? error
@@ -132,24 +152,25 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	if (!error && run_network_needs_relay(&run->options.network))
 		error = run_network_find_proxy(&run->options.network);
 	error = error ? error : run_review_begin(&run->review, &run->options, &run->shares);
+	error = error ? error : run_begin_record(run, supervisor);
 	error = error ? error
 		      : run_sockets_create(&run->sockets, run->shares.count,
 					   run_network_needs_relay(&run->options.network));
 	error = error ? error : run_start_processes(run, supervisor);
 	error = error ? error : jail_deny_network(run->options.allow_degraded);
+	if (!error)
+		run_record_started(&run->record);
 	return error;
 }
 
 static void run_fill_supervisor(struct run *run, struct supervisor *supervisor)
 {
-	supervisor->options = &run->options;
-	supervisor->identity = &run->identity;
-	supervisor->report = &run->report;
 	supervisor->monitor_fd = fd_take(&run->sockets.monitor[0]);
 	control_init(&supervisor->control, run->sockets.control[0]);
 	supervisor->network = (struct network_watch){
 		.settings = &run->options.network.settings,
 		.report = &run->report.network,
+		.record = supervisor->record,
 		.names_fd = fd_take(&run->sockets.names[0]),
 		.event_fd = fd_take(&run->sockets.events[0]),
 		.hold = supervisor->terminal,
@@ -157,31 +178,68 @@ static void run_fill_supervisor(struct run *run, struct supervisor *supervisor)
 	network_watch_begin(&supervisor->network);
 	for (unsigned int i = 0; i < STREAM_COUNT; i++)
 		supervisor->stream_fds[i] = run->sockets.streams[i][0];
+	for (unsigned int i = 0; i < LIMIT_SHARES; i++) {
+		supervisor->report_fds[i] = fd_take(&run->sockets.reports[i][0]);
+		supervisor->share_paths[i] = run->shares.directories[i].host_path;
+	}
 }
 
-static int run_finish(struct run *run)
+static int run_finish(struct run *run, struct supervisor *supervisor)
 {
 	struct report *report = &run->report;
+	int error;
 
 	report->moments[MOMENT_END] = clock_monotonic_ns();
 	if (report->outcome.sentence[0] && !run->outcome_printed)
 		log_error("%s", report->outcome.sentence);
 	report_log(report);
+	supervisor->record = NULL;
+	error = run_record_end(&run->record, supervisor);
 	run_review_end(&run->review, outcome_exit_status(&report->outcome));
 	if (run->options.json && report_write_json(report, &run->json) < 0)
+		error = -EIO;
+	if (error)
 		return EXIT_MVAGENT;
 	return outcome_exit_status(&report->outcome);
 }
 
-static struct run *run_create(void)
+static void free_arguments(char **arguments)
+{
+	for (char **argument = arguments; argument && *argument; argument++)
+		free(*argument);
+	free(arguments);
+}
+
+/* The arguments as they are, before parsing takes ":ro" and the like off them. NULL: no memory. */
+static char **copy_arguments(int argc, char **argv)
+{
+	char **copy = calloc((size_t)argc + 1, sizeof(*copy));
+
+	for (int i = 0; copy && i < argc; i++) {
+		copy[i] = strdup(argv[i]);
+		if (!copy[i]) {
+			free_arguments(copy);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
+static struct run *run_create(int argc, char **argv)
 {
 	struct run *run = calloc(1, sizeof(*run));
 
 	if (!run)
 		return NULL;
+	run->arguments = copy_arguments(argc, argv);
+	if (!run->arguments) {
+		free(run);
+		return NULL;
+	}
 	run->json = REPORT_FILE_NONE;
 	run->inputs = RUN_INPUTS_NONE;
 	run_review_init(&run->review);
+	run_record_init(&run->record);
 	run_sockets_init(&run->sockets);
 	return run;
 }
@@ -195,13 +253,17 @@ static void run_destroy(struct run *run)
 	fd_close(&run->sockets.control[0]);
 	fd_close(&run->sockets.names[0]);
 	fd_close(&run->sockets.events[0]);
+	for (unsigned int i = 0; i < LIMIT_SHARES; i++)
+		fd_close(&run->sockets.reports[i][0]);
 	/* The streams' own ends stay open: a thread may still wait on standard input, and ends with
 	 * us. */
 	report_file_close(&run->json);
 	run_review_destroy(&run->review);
+	run_record_destroy(&run->record);
 	run_shares_destroy(&run->shares);
 	guest_identity_destroy(&run->identity);
 	run_options_free(&run->options);
+	free_arguments(run->arguments);
 	free(run);
 }
 
@@ -225,12 +287,16 @@ static int run_supervise(struct run *run, struct supervisor *supervisor)
 	if (run->options.json && report_file_open(&run->json, run->options.json) < 0)
 		return EXIT_MVAGENT;
 	supervisor_block_signals();
+	supervisor->options = &run->options;
+	supervisor->identity = &run->identity;
+	supervisor->report = &run->report;
+	supervisor->image = &run->inputs.image;
 	if (run_prepare(run, supervisor) < 0) {
 		give_setup_outcome(run);
 		for (unsigned int i = 0; i < supervisor->process_count; i++)
 			process_kill(&supervisor->processes[i]);
 		free(supervisor->start_message);
-		return run_finish(run);
+		return run_finish(run, supervisor);
 	}
 	run_fill_supervisor(run, supervisor);
 	run_inputs_close(&run->inputs);
@@ -239,16 +305,18 @@ static int run_supervise(struct run *run, struct supervisor *supervisor)
 	if (supervisor->root_outdated)
 		cache_directory_forget("root");
 	fd_close(&supervisor->monitor_fd);
+	for (unsigned int i = 0; i < LIMIT_SHARES; i++)
+		fd_close(&supervisor->report_fds[i]);
 	control_destroy(&supervisor->control);
 	fd_close(&supervisor->network.names_fd);
 	fd_close(&supervisor->network.event_fd);
-	return run_finish(run);
+	return run_finish(run, supervisor);
 }
 
 int run_command(int argc, char **argv)
 {
 	struct supervisor *supervisor;
-	struct run *run = run_create();
+	struct run *run = run_create(argc, argv);
 	int status = EXIT_MVAGENT;
 
 	if (!run) {

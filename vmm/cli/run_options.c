@@ -60,6 +60,10 @@ static const char usage[] =
 	"  --memory SIZE         guest memory in MiB, or with suffix M or G (default: 2G)\n"
 	"  --timeout SECONDS     end the command after that time (suffixes s, m, h)\n"
 	"  --json FILE           write how it ended and how long it took; - for standard error\n"
+	"  --record DIR          keep the signed record of the run there (default: in your state\n"
+	"                        directory; see 'mvagent record --help')\n"
+	"  --record-key FILE     sign it with that key, which is made if it is not there\n"
+	"  --no-record           keep none\n"
 	"  --kernel FILE         another guest kernel, an uncompressed vmlinux\n"
 	"  --debug-console       show the guest kernel's messages\n"
 	"  --terminal-passthrough  do not filter what the command sends to the terminal\n"
@@ -94,6 +98,9 @@ enum {
 	OPTION_MEMORY,
 	OPTION_TIMEOUT,
 	OPTION_JSON,
+	OPTION_RECORD,
+	OPTION_RECORD_KEY,
+	OPTION_NO_RECORD,
 	OPTION_KERNEL,
 	OPTION_DEBUG_CONSOLE,
 	OPTION_PASSTHROUGH,
@@ -126,6 +133,9 @@ static const struct option long_options[] = {
 	{"memory", required_argument, NULL, OPTION_MEMORY},
 	{"timeout", required_argument, NULL, OPTION_TIMEOUT},
 	{"json", required_argument, NULL, OPTION_JSON},
+	{"record", required_argument, NULL, OPTION_RECORD},
+	{"record-key", required_argument, NULL, OPTION_RECORD_KEY},
+	{"no-record", no_argument, NULL, OPTION_NO_RECORD},
 	{"kernel", required_argument, NULL, OPTION_KERNEL},
 	{"debug-console", no_argument, NULL, OPTION_DEBUG_CONSOLE},
 	{"terminal-passthrough", no_argument, NULL, OPTION_PASSTHROUGH},
@@ -387,6 +397,9 @@ static void set_flag(struct run_options *options, int option)
 	case OPTION_NO_NOTES:
 		options->no_notes = true;
 		break;
+	case OPTION_NO_RECORD:
+		options->no_record = true;
+		break;
 	default:
 		options->verbose = true;
 		break;
@@ -433,6 +446,12 @@ static int set_option(void *context, int option, char *value)
 		return set_root(&options->root, option, value);
 	case OPTION_JSON:
 		options->json = value;
+		break;
+	case OPTION_RECORD:
+		options->record = value;
+		break;
+	case OPTION_RECORD_KEY:
+		options->record_key = value;
 		break;
 	case OPTION_KERNEL:
 		options->kernel = value;

@@ -36,6 +36,9 @@ struct run_options {
 	const char *kernel;            /* vmlinux; NULL: the installed one */
 	const char *working_directory; /* in the guest; NULL: the first share, or / */
 	const char *json;              /* file for the outcome */
+	const char *record;            /* directory for the record; NULL: the user's own */
+	const char *record_key;        /* file with the key; NULL: the user's own */
+	bool no_record;
 	unsigned int cpus;
 	uint64_t memory_mib;
 	unsigned int timeout_seconds; /* 0: none */

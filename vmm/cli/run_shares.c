@@ -206,6 +206,9 @@ void run_shares_destroy(struct run_shares *shares)
 		fd_close(&directory->directory_fd);
 		fd_close(&directory->upper_fd);
 		fd_close(&directory->base_fd);
+		for (unsigned int k = 0; k < directory->hidden_count; k++)
+			free(directory->hidden[k]);
+		directory->hidden_count = 0;
 		free(directory->path);
 		free(directory->host_path);
 		directory->path = directory->host_path = NULL;

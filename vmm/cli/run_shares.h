@@ -14,6 +14,9 @@ struct shared_directory {
 	int directory_fd; /* O_PATH; -1 once handed over */
 	bool review;
 	char *host_path; /* absolute, without links in it; allocated */
+	/* Patterns of what is mvagent's own in it, beside the user's; allocated. */
+	unsigned int hidden_count;
+	char *hidden[3];
 	/* Under review, once run_review_begin has made them (run_review.h); else -1. */
 	int upper_fd;
 	int base_fd;

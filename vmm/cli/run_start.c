@@ -44,6 +44,8 @@ int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bo
 		error = fd_create_socket_pair(SOCK_STREAM, sockets->fs[i]);
 	for (unsigned int i = 0; !error && i < share_count; i++)
 		error = fd_create_socket_pair(SOCK_STREAM, sockets->notify[i]);
+	for (unsigned int i = 0; !error && i < share_count; i++)
+		error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->reports[i]);
 	return error ? log_errno(error, "cannot make the sockets between mvagent's processes") : 0;
 }
 
@@ -64,6 +66,7 @@ void run_sockets_close_children_ends(struct run_sockets *sockets)
 		fd_close(&sockets->fs[i][1]);
 		fd_close(&sockets->notify[i][0]);
 		fd_close(&sockets->notify[i][1]);
+		fd_close(&sockets->reports[i][1]);
 	}
 }
 
@@ -184,11 +187,17 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 	process_plan_add(&plan, "%u", parts->identity->gid);
 	if (!parts->options->no_notes)
 		process_plan_add_fd(&plan, "--notify-fd", "", parts->sockets->notify[index][1]);
+	if (!parts->options->no_record)
+		process_plan_add_fd(&plan, "--record-fd", "", parts->sockets->reports[index][1]);
 	process_plan_add(&plan, "--cache");
 	process_plan_add(&plan, "%s", fs_cache_name(parts->options->cache));
 	for (unsigned int i = 0; i < parts->options->rule_count; i++) {
 		process_plan_add(&plan, "%s", parts->options->rules[i].option);
 		process_plan_add(&plan, "%s", parts->options->rules[i].pattern);
+	}
+	for (unsigned int i = 0; i < directory->hidden_count; i++) {
+		process_plan_add(&plan, "--hide");
+		process_plan_add(&plan, "%s", directory->hidden[i]);
 	}
 	if (directory->read_only)
 		process_plan_add(&plan, "--read-only");
@@ -274,7 +283,7 @@ static int await_root(int ready_fd, struct process *process, bool *progress_show
 
 /* Waits until the root can be served: looking through the host's directories takes a while. The
  * signals that end a run are blocked; one that came ends the wait, with -EINTR. */
-static int wait_until_ready(int ready_fd, struct process *process)
+static int wait_until_ready(int ready_fd, struct process *process, struct ready_message *message)
 {
 	bool progress_shown = false;
 	int result = 0;
@@ -283,10 +292,16 @@ static int wait_until_ready(int ready_fd, struct process *process)
 		result = await_root(ready_fd, process, &progress_shown);
 	if (progress_shown)
 		show_progress(0);
+	/* Its first member, a zero, was the last of the numbers. */
+	if (result > 0 &&
+	    fd_read_full(ready_fd, &message->walls,
+			 sizeof(*message) - offsetof(struct ready_message, walls)) < 0)
+		result = log_errno(-EPROTO, "mvagent-blk cannot serve the root file system");
 	return result < 0 ? result : 0;
 }
 
-static int start_root(const struct run_parts *parts, struct process *process)
+static int start_root(const struct run_parts *parts, struct process *process,
+		      struct ready_message *message)
 {
 	int ends[2];
 	int error;
@@ -296,7 +311,9 @@ static int start_root(const struct run_parts *parts, struct process *process)
 	error = start_blk(parts, ends[1], process);
 	fd_close(&ends[1]);
 	if (!error)
-		error = wait_until_ready(ends[0], process);
+		error = wait_until_ready(ends[0], process, message);
+	process->walls = message->walls;
+	process->walls_told = !error;
 	fd_close(&ends[0]);
 	return error;
 }
@@ -309,7 +326,7 @@ int run_start(const struct run_parts *parts, struct supervisor *supervisor)
 	 * it may take longer to be ready than a front end would wait. */
 	supervisor->processes[0] = supervisor->processes[1] = PROCESS_NONE;
 	supervisor->process_count = 2;
-	error = start_root(parts, &supervisor->processes[1]);
+	error = start_root(parts, &supervisor->processes[1], &supervisor->ready);
 	if (error)
 		return error;
 	error = start_vmm(parts, &supervisor->processes[0]);

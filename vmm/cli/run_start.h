@@ -16,10 +16,11 @@ struct run_sockets {
 	int streams[STREAM_COUNT][2];
 	int blk[2];
 	int fs[LIMIT_SHARES][2];
-	int notify[LIMIT_SHARES][2]; /* between mvagent-vmm and mvagent-fs */
-	int names[2];                /* to the guest's resolver */
-	int lend[2];                 /* between mvagent-vmm and mvagent-relay */
-	int events[2];               /* from mvagent-relay */
+	int reports[LIMIT_SHARES][2]; /* of mvagent-fs, for the record */
+	int notify[LIMIT_SHARES][2];  /* between mvagent-vmm and mvagent-fs */
+	int names[2];                 /* to the guest's resolver */
+	int lend[2];                  /* between mvagent-vmm and mvagent-relay */
+	int events[2];                /* from mvagent-relay */
 };
 
 void run_sockets_init(struct run_sockets *sockets);

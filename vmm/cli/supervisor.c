@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
@@ -35,7 +36,8 @@ enum poll_slot {
 	SLOT_NAMES,
 	SLOT_RELAY,
 	SLOT_STREAMS,
-	SLOT_PROCESSES = SLOT_STREAMS + STREAM_COUNT,
+	SLOT_REPORTS = SLOT_STREAMS + STREAM_COUNT,
+	SLOT_PROCESSES = SLOT_REPORTS + LIMIT_SHARES,
 	SLOT_MESSAGES = SLOT_PROCESSES + SUPERVISOR_PROCESSES,
 	SLOT_COUNT = SLOT_MESSAGES + SUPERVISOR_PROCESSES,
 };
@@ -115,6 +117,8 @@ static void supervisor_fill_poll(const struct supervisor *supervisor, struct pol
 		if (!supervisor->stream_done[i])
 			polled[SLOT_STREAMS + i].fd = supervisor->stream_done_fds[i];
 	}
+	for (unsigned int i = 0; i < LIMIT_SHARES; i++)
+		polled[SLOT_REPORTS + i].fd = supervisor->report_fds[i];
 	for (unsigned int i = 0; i < supervisor->process_count; i++) {
 		polled[SLOT_MESSAGES + i].fd = supervisor->processes[i].messages.fd;
 		/* Later their ends are expected, and would be news in every round. */
@@ -178,6 +182,10 @@ static void supervisor_dispatch(struct supervisor *supervisor, const struct poll
 		supervisor->stream_done[i] = true;
 		if (i == STREAM_STDIN)
 			supervisor_check_hangup(supervisor);
+	}
+	for (unsigned int i = 0; i < LIMIT_SHARES; i++) {
+		if (polled[SLOT_REPORTS + i].revents)
+			supervisor_read_reports(supervisor, i);
 	}
 	if (polled[SLOT_SIGNAL].revents)
 		supervisor_read_signals(supervisor);
@@ -262,6 +270,37 @@ static void supervisor_wait_for_machine(struct supervisor *supervisor, int milli
 	supervisor_read_monitor(supervisor);
 }
 
+/* Waits for a device process, and hears it out meanwhile: it tells of what the guest changed only
+ * now. Whether it has ended. */
+static bool supervisor_wait_for_device(struct supervisor *supervisor, unsigned int index,
+				       int milliseconds)
+{
+	struct process *process = &supervisor->processes[index];
+	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)milliseconds * CLOCK_NS_PER_MS;
+	bool ended = false;
+	uint64_t now;
+	int status;
+
+	while (!ended && (now = clock_monotonic_ns()) < deadline) {
+		struct pollfd polled[2 + LIMIT_SHARES] = {
+			{.fd = process->pidfd, .events = POLLIN},
+			{.fd = process->messages.fd, .events = POLLIN}};
+
+		for (unsigned int i = 0; i < LIMIT_SHARES; i++)
+			polled[2 + i] =
+				(struct pollfd){.fd = supervisor->report_fds[i], .events = POLLIN};
+		if (poll(polled, ARRAY_SIZE(polled),
+			 (int)((deadline - now) / CLOCK_NS_PER_MS) + 1) < 0 &&
+		    errno != EINTR)
+			break;
+		messages_pass(&process->messages);
+		for (unsigned int i = 0; i < LIMIT_SHARES; i++)
+			supervisor_read_reports(supervisor, i);
+		ended = process_wait(process, 0, &status);
+	}
+	return ended;
+}
+
 /* Ends the processes: the machine first, which lets the device processes finish what they have
  * begun. What is still on its way is not waited for long when the user interrupts twice, or when
  * the guest did not end a command whose time was over. */
@@ -279,11 +318,13 @@ static void supervisor_end_processes(struct supervisor *supervisor)
 		supervisor_wait_for_machine(supervisor, patience);
 	}
 	for (unsigned int i = 0; i < supervisor->process_count; i++) {
-		if (!process_wait(&supervisor->processes[i], i ? patience : 0, &status))
+		if (!process_wait(&supervisor->processes[i], 0, &status) &&
+		    !(i && supervisor_wait_for_device(supervisor, i, patience)))
 			process_kill(&supervisor->processes[i]);
 		else if (i == ROOT_PROCESS)
 			supervisor_note_root(supervisor, status);
 	}
+	supervisor_end_reports(supervisor);
 }
 
 /* A stream of which not everything was written is no success, whatever the command says. */

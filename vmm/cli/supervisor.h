@@ -11,9 +11,12 @@
 #include "vmm/cli/network_watch.h"
 #include "vmm/cli/process.h"
 #include "vmm/cli/report.h"
+#include "vmm/cli/run_image.h"
 #include "vmm/cli/run_options.h"
 #include "vmm/cli/stream.h"
 #include "vmm/cli/terminal.h"
+#include "vmm/record/record.h"
+#include "vmm/wire/ready.h"
 
 enum supervisor_stream { STREAM_STDIN, STREAM_STDOUT, STREAM_STDERR, STREAM_COUNT };
 
@@ -32,8 +35,13 @@ struct supervisor {
 	struct control control;
 	unsigned int process_count;
 	struct process processes[SUPERVISOR_PROCESSES]; /* [0] is mvagent-vmm */
+	struct ready_message ready;                     /* of mvagent-blk */
+	const struct run_image *image;                  /* of the root */
 	struct report *report;
 	struct network_watch network;
+	struct record *record;        /* or NULL */
+	int report_fds[LIMIT_SHARES]; /* from each mvagent-fs, of processes[2 + i]; -1: none */
+	const char *share_paths[LIMIT_SHARES];
 
 	/* The supervisor's own. */
 	struct terminal user_terminal;
@@ -44,10 +52,11 @@ struct supervisor {
 	int timer_fd;
 	unsigned int interrupts; /* SIGINTs so far */
 	enum { GRACE_NONE, GRACE_TERMINATE, GRACE_KILL } grace;
-	bool session_over;   /* EXITED or FAILED came */
-	bool command_ended;  /* EXITED came; its output may still be on its way */
-	bool output_overdue; /* the time limit passed while it was */
-	bool root_outdated;  /* the image of the host's directories is not to be used again */
+	bool report_ended[LIMIT_SHARES]; /* the last one came */
+	bool session_over;               /* EXITED or FAILED came */
+	bool command_ended;              /* EXITED came; its output may still be on its way */
+	bool output_overdue;             /* the time limit passed while it was */
+	bool root_outdated; /* the image of the host's directories is not to be used again */
 	unsigned int console_length;
 	char console[LIMIT_CONSOLE_BYTES]; /* the end of what the guest kernel printed */
 };

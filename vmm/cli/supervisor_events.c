@@ -15,6 +15,7 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/base/text.h"
+#include "vmm/cli/record_lines.h"
 
 /* After the time limit: SIGTERM, this long for the command to end by itself, SIGKILL, this long for
  * init to put everything away; then the machine is stopped as it stands. */
@@ -31,6 +32,8 @@
 static void supervisor_moment(struct supervisor *supervisor, enum report_moment moment)
 {
 	supervisor->report->moments[moment] = clock_monotonic_ns();
+	record_event(supervisor->record, RECORD_PHASE,
+		     record_line_phase(supervisor->report, moment));
 }
 
 void supervisor_set_timer(struct supervisor *supervisor, unsigned int seconds)
@@ -112,6 +115,8 @@ static void supervisor_serve_started(struct supervisor *supervisor)
 	if (supervisor->start_message || supervisor->report->moments[MOMENT_STARTED])
 		return;
 	supervisor_moment(supervisor, MOMENT_STARTED);
+	/* All of them have heard the guest by now, and so are as confined as they will be. */
+	record_event(supervisor->record, RECORD_WALLS, record_line_walls(supervisor));
 	supervisor_send_monitor(supervisor, &packet);
 	supervisor_set_timer(supervisor, supervisor->options->timeout_seconds);
 }
@@ -243,6 +248,11 @@ void supervisor_read_monitor(struct supervisor *supervisor)
 		}
 		if (packet.type == MONITOR_RUNNING) {
 			supervisor->report->moments[MOMENT_RUNNING] = packet.value;
+			record_event(supervisor->record, RECORD_PHASE,
+				     record_line_phase(supervisor->report, MOMENT_RUNNING));
+		} else if (packet.type == MONITOR_WALLS) {
+			supervisor->processes[0].walls = (uint8_t)packet.value;
+			supervisor->processes[0].walls_told = true;
 		} else if (packet.type == MONITOR_COUNTERS) {
 			supervisor->report->has_boot_counters = true;
 			supervisor->report->boot_counters = packet.counters;

@@ -12,6 +12,12 @@ void supervisor_serve_control(struct supervisor *supervisor);
 void supervisor_read_monitor(struct supervisor *supervisor);
 void supervisor_send_monitor(struct supervisor *supervisor, const struct monitor_packet *packet);
 
+/* Reports of the server of share @index, for the record: those that are there. */
+void supervisor_read_reports(struct supervisor *supervisor, unsigned int index);
+
+/* All processes have ended: what is left, and whether each has told all that it had to. */
+void supervisor_end_reports(struct supervisor *supervisor);
+
 /* The user's signals, and the timer: boot deadline, time limit, grace periods. */
 void supervisor_read_signals(struct supervisor *supervisor);
 void supervisor_read_timer(struct supervisor *supervisor);

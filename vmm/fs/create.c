@@ -57,7 +57,7 @@ static int create_open_existing(struct fs_server *server, struct inode *director
 	if (error)
 		return error;
 	if (flags != O_RDONLY)
-		error = fs_prepare_change(server, *inode);
+		error = fs_prepare_change(server, *inode, true);
 	if (!error)
 		error = fs_open_inode(server, *inode, HANDLE_FILE, flags, handle);
 	if (!error) {

@@ -161,7 +161,7 @@ int fs_open(struct fs_server *server, const struct wire_request *request)
 	inode = inode_find(&server->inodes, request->header.nodeid);
 	if (!inode)
 		return -ESTALE;
-	error = flags == O_RDONLY ? 0 : fs_prepare_change(server, inode);
+	error = flags == O_RDONLY ? 0 : fs_prepare_change(server, inode, true);
 	if (!error)
 		error = fs_open_inode(server, inode, HANDLE_FILE, flags, &handle);
 	if (error)

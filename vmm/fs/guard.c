@@ -56,10 +56,14 @@ static int guard_refuse(struct fs_server *server, const struct inode *directory,
 	const char *path;
 
 	guard->refusals++;
+	guard->refused[rule]++;
 	if (guard->told[rule / 64] >> (rule % 64) & 1)
 		return -EACCES;
 	guard->told[rule / 64] |= 1ULL << (rule % 64);
 	path = guard_path(server, directory, name, &buffer);
+	if (hidden)
+		guard->refused_hidden[rule / 64] |= 1ULL << (rule % 64);
+	journal_refusal(server, path, policy_rule(guard->policy, rule), hidden, 1);
 	if (hidden)
 		log_warning("refused the guest to make %s: that name is hidden by the rule '%s' "
 			    "(--show '%s' allows it)",

@@ -18,8 +18,10 @@ struct guard {
 	struct policy *policy;
 	/* Old places do not bind what was made in this run: see policy.h. */
 	struct identity_set made;
-	struct scan_result scanned;              /* what names do not tell */
-	uint64_t told[POLICY_RULE_NUMBERS / 64]; /* rules whose refusal was told */
+	struct scan_result scanned;                        /* what names do not tell */
+	uint64_t told[POLICY_RULE_NUMBERS / 64];           /* rules whose refusal was told */
+	uint32_t refused[POLICY_RULE_NUMBERS];             /* how often each rule was the reason */
+	uint64_t refused_hidden[POLICY_RULE_NUMBERS / 64]; /* because it hides */
 	uint64_t refusals;
 	unsigned int told_made;    /* repositories that the guest made */
 	unsigned int told_refused; /* refusals of what git on the host would obey */

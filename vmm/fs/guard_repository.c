@@ -177,6 +177,7 @@ static int repository_refuse(struct fs_server *server, const struct inode *direc
 	if (server->guard.told_refused++ >= GUARD_TOLD)
 		return -EACCES;
 	path = guard_path(server, directory, name, &buffer);
+	journal_refusal(server, path, why, false, 1);
 	log_warning("refused the guest to make or change %s: %s (--unprotect '%s' allows it)", path,
 		    why, path);
 	return -EACCES;
@@ -497,6 +498,8 @@ void guard_repository_tell(struct fs_server *server, const struct inode *directo
 {
 	struct guard_path buffer = {.text = ""};
 
+	journal_finding(server, FS_FINDING_REPOSITORY,
+			guard_path(server, directory, name, &buffer));
 	if (server->guard.hide_only || server->guard.told_made >= GUARD_TOLD)
 		return;
 	server->guard.told_made++;

@@ -214,6 +214,7 @@ int inode_add(struct inode_table *table, const struct inode_identity *identity, 
 	(*inode)->parent = 0;
 	(*inode)->name = NULL;
 	(*inode)->within_ms = 0;
+	(*inode)->journaled = 0;
 	(*inode)->listed = false;
 	/* The root is the only one of generation 0, so that no other id can ever be 0 or 1. */
 	if (slot != INODE_ROOT_SLOT && ++(*inode)->generation == 0)

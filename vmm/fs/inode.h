@@ -92,6 +92,7 @@ struct inode {
 	uint32_t newer;     /* the list of descriptors that may be closed, by last use */
 	uint32_t older;
 	bool listed;
+	uint8_t journaled; /* the journal knows what it was: 1 its attributes, 2 contents, too */
 };
 
 struct inode_table {

@@ -216,12 +216,13 @@ struct inode *fs_hold_victim(struct fs_server *server, const struct inode *direc
 	return inode;
 }
 
-int fs_prepare_change(struct fs_server *server, struct inode *inode)
+int fs_prepare_change(struct fs_server *server, struct inode *inode, bool contents)
 {
 	int error = guard_change(server, inode);
 
 	if (error)
 		return error;
+	journal_before(server, inode, contents);
 	return server->layer ? layer_copy_up(server, inode) : link_break(server, inode);
 }
 

@@ -132,6 +132,7 @@ static int serve(struct fs_server *server, struct fs_options *options)
 	error = loop_run(loop);
 	if (error)
 		log_errno(error, "the vhost-user session failed");
+	fs_server_tell_changes(server);
 	counters = vhost_backend_counters(backend);
 	fs_server_report(server);
 	log_info("kicks %llu, interrupts %llu", (unsigned long long)counters.kicks,
@@ -156,7 +157,7 @@ static void find_root_path(int root_fd, char path[PATH_MAX])
 }
 
 /* A share that is only read, or under review, is only read here too. */
-static int confine(const struct fs_options *options)
+static int confine(const struct fs_options *options, uint8_t *walls)
 {
 	const struct jail_directory directories[] = {
 		{options->root_fd, !options->read_only && options->upper_fd < 0, false},
@@ -170,6 +171,7 @@ static int confine(const struct fs_options *options)
 		.proc = true,
 		.keep_user = true,
 		.allow_degraded = options->allow_degraded,
+		.walls = walls,
 	});
 }
 
@@ -180,6 +182,7 @@ int main(int argc, char **argv)
 	struct fs_config config;
 	struct fs_server *server;
 	char root_path[PATH_MAX];
+	uint8_t walls = 0;
 	int result = fs_options_parse(&options, argc, argv);
 
 	if (result <= 0)
@@ -190,7 +193,7 @@ int main(int argc, char **argv)
 	find_root_path(options.root_fd, root_path);
 	if (options.socket_path)
 		options.socket_fd = vhost_backend_listen(options.socket_path);
-	if (options.socket_fd < 0 || confine(&options))
+	if (options.socket_fd < 0 || confine(&options, &walls))
 		return EXIT_FAILURE;
 
 	review = (struct fs_review){.upper_fd = options.upper_fd, .base_fd = options.base_fd};
@@ -204,11 +207,13 @@ int main(int argc, char **argv)
 		.root_path = root_path,
 		.cache = options.cache,
 		.notify_fd = options.notify_fd,
+		.journal_fd = options.record_fd,
 		.review = options.upper_fd < 0 ? NULL : &review,
 	};
 	result = fs_server_create(&server, &config);
 	if (result)
 		return EXIT_FAILURE;
+	fs_server_tell_walls(server, walls);
 	result = serve(server, &options);
 	fs_server_destroy(server);
 	/* Not before: with the descriptor that made it goes a mount that hangs nowhere. */

@@ -175,7 +175,7 @@ int fs_setattr(struct fs_server *server, const struct wire_request *request)
 	fd = fs_node_fd(server, request->header.nodeid, 0, &inode);
 	if (fd < 0)
 		return fd;
-	error = fs_prepare_change(server, inode);
+	error = fs_prepare_change(server, inode, in.valid & FATTR_SIZE);
 	fd = error ? error : path_inode_fd(&server->inodes, inode);
 	if (fd < 0)
 		return fd;
@@ -183,6 +183,8 @@ int fs_setattr(struct fs_server *server, const struct wire_request *request)
 		error = meta_set_owner(server, fd, &in);
 	if (!error && (in.valid & FATTR_MODE))
 		error = meta_set_mode(server, inode, fd, in.mode);
+	if (!error && (in.valid & FATTR_MODE))
+		journal_count_mode(server);
 	if (!error && (in.valid & FATTR_SIZE))
 		error = meta_set_size(server, inode, fd, &in);
 	if (!error && (in.valid & (FATTR_ATIME | FATTR_MTIME | FATTR_ATIME_NOW | FATTR_MTIME_NOW)))

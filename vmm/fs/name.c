@@ -123,7 +123,7 @@ static int name_link(struct fs_server *server, struct fs_place *place, struct in
 	if (!error)
 		error = guard_link(server, inode, place->directory, place->name);
 	if (!error)
-		error = fs_prepare_change(server, inode);
+		error = fs_prepare_change(server, inode, true);
 	if (!error)
 		error = fs_settle_places(server, place, NULL);
 	if (!error && (path_inode_fd(&server->inodes, inode) < 0 || place->directory->fd < 0))
@@ -192,6 +192,10 @@ static int name_remove(struct fs_server *server, const struct wire_request *requ
 	error = fs_settle_places(server, &place, NULL);
 	if (error)
 		return error;
+	journal_before_removal(server, &place);
+	error = fs_settle_places(server, &place, NULL);
+	if (error)
+		return error;
 	if (server->layer)
 		error = layer_remove(server, &place, flags);
 	else if (unlinkat(place.fd, place.name, flags))
@@ -199,6 +203,7 @@ static int name_remove(struct fs_server *server, const struct wire_request *requ
 	if (error)
 		return error;
 	name_forget_place(server, &place, victim, &status);
+	journal_removed(server, &place);
 	return 0;
 }
 
@@ -285,6 +290,7 @@ static bool name_replaces_equal(struct fs_server *server, struct fs_place *from,
 	    unlinkat(from->fd, from->name, 0))
 		return false;
 	name_forget_place(server, from, moved, moved_status);
+	journal_removed(server, from);
 	return true;
 }
 
@@ -298,6 +304,22 @@ static bool name_is_same(const struct statx *status, const struct statx *other)
 	one = inode_identity_of(status);
 	another = inode_identity_of(other);
 	return inode_same_file(&one, &another);
+}
+
+/* What moves, and what it takes the place of, for the record. Descriptors are found anew for it. 0
+ * or -errno. */
+static int name_journal_before(struct fs_server *server, struct fs_place *from, struct fs_place *to,
+			       unsigned int flags, const struct statx *moved,
+			       const struct statx *other)
+{
+	if (!server->journal)
+		return 0;
+	journal_before_move(server, from, moved);
+	if (flags & RENAME_EXCHANGE)
+		journal_before_move(server, to, other);
+	else if (other->stx_mask)
+		journal_before_removal(server, to);
+	return fs_settle_places(server, from, to);
 }
 
 static int name_move(struct fs_server *server, struct fs_place *from, struct fs_place *to,
@@ -319,6 +341,9 @@ static int name_move(struct fs_server *server, struct fs_place *from, struct fs_
 		error = name_may_move(server, from, to, flags);
 	if (error)
 		return error;
+	error = name_journal_before(server, from, to, flags, &moved_status, &other_status);
+	if (error)
+		return error;
 	if (server->layer)
 		error = name_move_layers(server, from, to, flags, &moved_status, &other_status);
 	else if (renameat2(from->fd, from->name, to->fd, to->name, flags))
@@ -329,6 +354,11 @@ static int name_move(struct fs_server *server, struct fs_place *from, struct fs_
 		name_note_place(server, from, other, &other_status);
 	else if (!name_is_same(&moved_status, &other_status)) /* else nothing happened */
 		name_forget_place(server, to, other, &other_status);
+	/* Of two names of one file nothing has moved (rename(2)). */
+	if (!other_status.stx_mask || moved_status.stx_ino != other_status.stx_ino ||
+	    moved_status.stx_dev_minor != other_status.stx_dev_minor ||
+	    moved_status.stx_dev_major != other_status.stx_dev_major)
+		journal_moved(server, from, to, moved_status.stx_mode, flags & RENAME_EXCHANGE);
 	guard_note_made(server, to->directory, to->fd, to->name);
 	name_note_place(server, to, moved, &moved_status);
 	return 0;

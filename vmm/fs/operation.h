@@ -12,6 +12,7 @@
 #include "vmm/fs/guard.h"
 #include "vmm/fs/handle.h"
 #include "vmm/fs/inode.h"
+#include "vmm/fs/journal.h"
 #include "vmm/fs/layer.h"
 #include "vmm/fs/path.h"
 #include "vmm/fs/scan.h"
@@ -33,6 +34,7 @@ struct fs_server {
 	struct scan *scan; /* until the first INIT */
 	struct identity_set own_links; /* how many names of a file are in the share: link_break.c */
 	struct layer *layer;           /* a share under review; NULL: none */
+	struct journal *journal;       /* of changes, for the record; NULL: none */
 	struct fs_counters counters;
 	uint8_t arguments[WIRE_ARGUMENTS_MAX];
 	uint8_t scratch[65536]; /* a reply in the making */
@@ -120,9 +122,9 @@ int fs_reply_name(struct fs_server *server, const struct wire_request *request,
 struct inode *fs_hold_victim(struct fs_server *server, const struct inode *directory,
 			     int directory_fd, const char *name, struct statx *status);
 
-/* Before the contents or attributes of @inode change: policy, and links that lead elsewhere. 0 or
- * -errno. */
-int fs_prepare_change(struct fs_server *server, struct inode *inode);
+/* Before the attributes of @inode change, or its @contents as well: policy, the record, and links
+ * that lead elsewhere. 0 or -errno. */
+int fs_prepare_change(struct fs_server *server, struct inode *inode, bool contents);
 
 /* data.c: shared by open, create and tmpfile */
 

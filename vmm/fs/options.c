@@ -35,6 +35,7 @@ static const char usage[] =
 	"  --cache MODE    what the guest may keep: 'shared' (the default: what the host changes\n"
 	"                  meanwhile is seen), 'exclusive' (the host changes nothing), 'none'\n"
 	"  --notify-fd N   a socket to the guest's init, for notes of what the host has changed\n"
+	"  --record-fd N   a socket to the supervisor, for the record of what the guest changes\n"
 	"  --allow-degraded   serve even where the host allows neither namespaces nor Landlock\n"
 	"  --no-io-uring   wait with epoll, as where io_uring is forbidden\n"
 	"  --quiet         print errors only\n"
@@ -114,6 +115,7 @@ enum {
 	OPTION_NO_DEFAULT_RULES,
 	OPTION_CACHE,
 	OPTION_NOTIFY_FD,
+	OPTION_RECORD_FD,
 	OPTION_ALLOW_DEGRADED,
 	OPTION_NO_IO_URING,
 	OPTION_QUIET,
@@ -138,6 +140,7 @@ static const struct option long_options[] = {
 	{"no-default-rules", no_argument, NULL, OPTION_NO_DEFAULT_RULES},
 	{"cache", required_argument, NULL, OPTION_CACHE},
 	{"notify-fd", required_argument, NULL, OPTION_NOTIFY_FD},
+	{"record-fd", required_argument, NULL, OPTION_RECORD_FD},
 	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
 	{"no-io-uring", no_argument, NULL, OPTION_NO_IO_URING},
 	{"quiet", no_argument, NULL, OPTION_QUIET},
@@ -187,6 +190,8 @@ static int options_apply(void *context, int option, char *value)
 		return 0;
 	case OPTION_CACHE:
 		return options_parse_cache(value, &options->cache);
+	case OPTION_RECORD_FD:
+		return option_parse_fd("--record-fd", value, &options->record_fd);
 	case OPTION_NOTIFY_FD:
 		return option_parse_fd("--notify-fd", value, &options->notify_fd);
 	case OPTION_ALLOW_DEGRADED:
@@ -223,6 +228,7 @@ int fs_options_parse(struct fs_options *options, int argc, char **argv)
 		.upper_fd = -1,
 		.base_fd = -1,
 		.notify_fd = -1,
+		.record_fd = -1,
 		.guest_uid = geteuid(),
 		.guest_gid = getegid(),
 		.policy = policy_create(),

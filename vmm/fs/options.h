@@ -22,6 +22,7 @@ struct fs_options {
 	struct policy *policy; /* the server takes it over */
 	bool no_default_rules;
 	enum fs_cache cache;
+	int record_fd; /* or -1; the same */
 	int notify_fd; /* or -1; the server takes it over */
 	bool quiet;
 	bool no_io_uring;

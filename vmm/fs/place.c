@@ -45,6 +45,8 @@ int fs_finish_new(struct fs_server *server, const struct fs_place *place, const 
 	int error = server->layer ? layer_finish_new(server, place, &new->layer) : 0;
 
 	if (!error)
+		journal_made(server, place);
+	if (!error)
 		guard_note_made(server, place->directory, place->fd, place->name);
 	return error;
 }

@@ -87,6 +87,9 @@ int policy_add_defaults(struct policy *policy);
 int policy_add_path(struct policy *policy, const char *path, const char *link,
 		    const struct policy_verdict *verdict);
 
+/* Pattern @index of those that policy_add_defaults puts into a list, or NULL after the last. */
+const char *policy_default(enum policy_list list, unsigned int index);
+
 /* The text of a rule, as it was given. */
 const char *policy_rule(const struct policy *policy, uint16_t rule);
 

@@ -166,3 +166,17 @@ int policy_add_defaults(struct policy *policy)
 	/* The file .git of a linked worktree or a submodule says where its repository is. */
 	return error ? error : policy_add_rule(policy, POLICY_PROTECT, ".git", RULE_OLD_FILES);
 }
+
+const char *policy_default(enum policy_list list, unsigned int index)
+{
+	switch (list) {
+	case POLICY_HIDE:
+		return index < ARRAY_SIZE(hidden) ? hidden[index] : NULL;
+	case POLICY_PROTECT:
+		if (index == ARRAY_SIZE(protected))
+			return ".git";
+		return index < ARRAY_SIZE(protected) ? protected[index] : NULL;
+	default:
+		return index < ARRAY_SIZE(packages) ? packages[index] : NULL;
+	}
+}

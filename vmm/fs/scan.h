@@ -17,6 +17,8 @@ struct scan_result {
 	struct identity_set links; /* hidden files with other names: device and number alone */
 	struct identity_set repositories; /* directories that are one under some other name */
 	struct identity_set closed;       /* directories that could not be looked into */
+	uint64_t hidden_count;            /* names */
+	uint64_t protected_count;
 };
 
 /* Starts, on a thread of its own. @root_fd stays the caller's; @root_path is its path for who made

@@ -156,6 +156,8 @@ static void scan_entry(struct scan *scan, struct scan_level *level, const char *
 	}
 	policy_examine(scan->policy, &level->state, name, &verdict);
 	hidden = level->hidden || verdict.hidden;
+	scan->result.hidden_count += verdict.hidden && !level->hidden;
+	scan->result.protected_count += !hidden && (verdict.protected || verdict.protected_if_old);
 	if (type == DT_UNKNOWN && path_look(level->fd, name, &status) == 0)
 		type = (unsigned char)IFTODT(status.stx_mode);
 	if (type == DT_DIR && !scan_add_name(level, name))

@@ -131,8 +131,14 @@ int fs_server_create(struct fs_server **result, const struct fs_config *config)
 	}
 	server->proc_fd = -1;
 	server->read_only = config->read_only;
+	if (journal_create(&server->journal, config->journal_fd)) {
+		policy_destroy(config->policy);
+		free(server);
+		return log_errno(-ENOMEM, "no memory for the file server");
+	}
 	guard_create(&server->guard, config->policy ? config->policy : policy_create());
 	if (!server->guard.policy) {
+		journal_destroy(server->journal);
 		free(server);
 		return log_errno(-ENOMEM, "no memory for the file server");
 	}
@@ -195,8 +201,19 @@ void fs_server_destroy(struct fs_server *server)
 	inode_table_destroy(&server->inodes);
 	layer_destroy(server->layer);
 	coherence_destroy(&server->coherence);
+	journal_destroy(server->journal);
 	fd_close(&server->proc_fd);
 	free(server);
+}
+
+void fs_server_tell_walls(struct fs_server *server, uint8_t walls)
+{
+	journal_walls(server, walls);
+}
+
+void fs_server_tell_changes(struct fs_server *server)
+{
+	journal_finish(server);
 }
 
 void fs_server_reset(struct fs_server *server)
@@ -220,6 +237,8 @@ uint32_t fs_server_serve(struct fs_server *server, const struct descriptor_chain
 		result = fs_dispatch(server, &request);
 	if (result < 0)
 		server->counters.errors++;
+	if (result == -ENFILE)
+		server->counters.full++;
 	return fs_operation_replies(request.header.opcode) ? wire_finish(&request, result) : 0;
 }
 

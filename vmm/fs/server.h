@@ -30,7 +30,9 @@ struct fs_config {
 	bool scan;             /* look for hidden files, and say what was found */
 	const char *root_path; /* the root's path on the host, if not the one it has here: scan.h */
 	enum fs_cache cache;
-	int notify_fd; /* to the guest's init (vmm/wire/notify.h), or -1; taken over on success */
+	int journal_fd; /* for the record of the run (vmm/wire/fs_report.h); -1 or 0: none; taken
+			   over */
+	int notify_fd;  /* to the guest's init (vmm/wire/notify.h), or -1; taken over on success */
 	/* Hidden and protected names (NULL: none); taken over, also on failure. */
 	struct policy *policy;
 	/* The share is under review: layer.h. NULL: it is not. */
@@ -42,6 +44,11 @@ struct fs_config {
  * Returns 0 or -errno, with the sentence printed. */
 int fs_server_create(struct fs_server **server, const struct fs_config *config);
 void fs_server_destroy(struct fs_server *server);
+
+/* Tells the record what this process is confined by (enum jail_wall); and, when the guest is gone,
+ * what it has changed. */
+void fs_server_tell_walls(struct fs_server *server, uint8_t walls);
+void fs_server_tell_changes(struct fs_server *server);
 
 /* Serves one request; returns how many bytes of the chain's writable part were written. */
 uint32_t fs_server_serve(struct fs_server *server, const struct descriptor_chain *chain);
@@ -58,6 +65,7 @@ struct fs_counters {
 	uint64_t requests[WIRE_OPCODE_COUNT];
 	uint64_t errors;  /* answered with an error */
 	uint64_t invalid; /* not well-formed, or of unknown kind */
+	uint64_t full;    /* answered with ENFILE: a bound was hit */
 };
 const struct fs_counters *fs_server_counters(const struct fs_server *server);
 

@@ -51,7 +51,7 @@ static int xattr_path_to_change(struct fs_server *server, uint64_t node_id, int 
 				struct path_number *path)
 {
 	struct inode *inode = inode_find(&server->inodes, node_id);
-	int error = inode ? fs_prepare_change(server, inode) : -ESTALE;
+	int error = inode ? fs_prepare_change(server, inode, false) : -ESTALE;
 
 	return error ? error : xattr_path(server, node_id, absent, path);
 }

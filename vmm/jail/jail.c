@@ -106,6 +106,9 @@ int jail_enter(const struct jail *jail)
 	landlock = jail_confine_files(jail);
 	if (landlock && landlock != -EOPNOTSUPP)
 		return log_errno(landlock, "cannot confine this process by Landlock");
+	if (jail->walls)
+		*jail->walls =
+			(uint8_t)((mounts ? 0 : JAIL_MOUNTS) | (landlock ? 0 : JAIL_LANDLOCK));
 	return jail_check_walls(jail, mounts, landlock);
 }
 

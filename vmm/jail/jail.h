@@ -29,6 +29,12 @@ struct jail_directory {
 	bool whiteouts; /* character devices may be made: 0:0 needs no privilege, others do */
 };
 
+/* What jail_enter has put up. */
+enum jail_wall {
+	JAIL_MOUNTS = 1,
+	JAIL_LANDLOCK = 2,
+};
+
 struct jail {
 	const struct jail_directory *directories; /* all that can be opened */
 	unsigned int directory_count;
@@ -41,6 +47,7 @@ struct jail {
 	bool network;          /* it connects by TCP, and was started with the host's network */
 	bool keep_user;        /* it changes files of the user who started it, also of root */
 	bool allow_degraded;   /* go on without a wall that cannot be put up */
+	uint8_t *walls;        /* unless NULL: gets the walls that were */
 };
 
 /* Enters stages 2 to 5, for good; this process has one thread. 0 or -errno, with the sentence

@@ -62,6 +62,7 @@ struct machine {
 	struct vm vm;
 	struct bus bus;
 	struct devices devices;
+	uint8_t walls;           /* enum jail_wall */
 	unsigned int vcpu_count; /* made so far */
 	struct vcpu vcpus[LIMIT_VCPUS];
 	struct loop_operation watch_ending;
@@ -251,8 +252,10 @@ static int machine_create(struct machine *machine)
 
 static int machine_start(struct machine *machine)
 {
-	struct monitor_packet packet = {.type = MONITOR_RUNNING};
+	struct monitor_packet packet = {.type = MONITOR_WALLS, .value = machine->walls};
 
+	machine_send(machine, &packet);
+	packet.type = MONITOR_RUNNING;
 	packet.value = clock_monotonic_ns();
 	machine_send(machine, &packet);
 	for (unsigned int i = 0; i < machine->vcpu_count; i++) {
@@ -337,7 +340,8 @@ int main(int argc, char **argv)
 		log_set_level(LOG_VERBOSE);
 	if (machine.options.lender.port)
 		raise_descriptor_limit();
-	if (jail_enter(&(struct jail){.allow_degraded = machine.options.allow_degraded}))
+	if (jail_enter(&(struct jail){.allow_degraded = machine.options.allow_degraded,
+				      .walls = &machine.walls}))
 		return 1;
 	error = machine_create(&machine);
 	if (!error)

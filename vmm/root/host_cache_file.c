@@ -24,9 +24,10 @@ struct file_header {
 	uint64_t part_bytes[PART_COUNT];
 	struct erofs_layout layout;
 	struct host_counts counts;
+	uint8_t metadata_hash[SHA256_BYTES];
 };
 
-static const char magic[16] = "mvagent root 1\n";
+static const char magic[16] = "mvagent root 2\n";
 
 #define PAGE_BYTES 4096U
 
@@ -99,6 +100,7 @@ int host_cache_file_map(int fd, const char *key, size_t key_length, struct host_
 		.mapping = file,
 		.mapping_bytes = (size_t)status.st_size,
 	};
+	memcpy(image->metadata_hash, header.metadata_hash, sizeof(image->metadata_hash));
 	return 0;
 }
 
@@ -127,6 +129,7 @@ int host_cache_file_write(int fd, const char *key, size_t key_length,
 	};
 	int error;
 
+	memcpy(header.metadata_hash, image->metadata_hash, sizeof(header.metadata_hash));
 	memcpy(header.magic, magic, sizeof(magic));
 	error = fd_write_full(fd, &header, sizeof(header));
 	if (!error)

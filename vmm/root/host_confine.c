@@ -94,7 +94,8 @@ static int add_plan(struct places *places, const struct host_plan *plan)
 	return error;
 }
 
-static int enter(const struct host_plan *plan, const struct places *places, bool allow_degraded)
+static int enter(const struct host_plan *plan, const struct places *places, bool allow_degraded,
+		 uint8_t *walls)
 {
 	struct jail_directory directories[LIMIT_ROOT_SOURCES];
 	unsigned int count = 0;
@@ -107,10 +108,11 @@ static int enter(const struct host_plan *plan, const struct places *places, bool
 		.places = places->list,
 		.place_count = places->count,
 		.allow_degraded = allow_degraded,
+		.walls = walls,
 	});
 }
 
-int host_confine(const struct host_plan *plan, bool allow_degraded)
+int host_confine(const struct host_plan *plan, bool allow_degraded, uint8_t *walls)
 {
 	struct places *places = calloc(1, sizeof(*places));
 	int error = places ? add_plan(places, plan) : -ENOMEM;
@@ -118,7 +120,7 @@ int host_confine(const struct host_plan *plan, bool allow_degraded)
 	if (error)
 		log_errno(error, "cannot confine mvagent-blk to its files");
 	else
-		error = enter(plan, places, allow_degraded);
+		error = enter(plan, places, allow_degraded, walls);
 	for (unsigned int i = 0; places && i < places->count; i++)
 		fd_close(&places->list[i]);
 	free(places);

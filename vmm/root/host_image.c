@@ -28,11 +28,15 @@ static int list_extents(struct host_image *image)
 static int write_metadata(struct host_image *image)
 {
 	uint8_t *metadata = malloc(image->layout.metadata_bytes);
+	int error;
 
 	if (!metadata)
 		return -ENOMEM;
 	image->metadata = metadata;
-	return erofs_write(&image->tree, &image->layout, metadata);
+	error = erofs_write(&image->tree, &image->layout, metadata);
+	if (!error)
+		sha256_of(metadata, image->layout.metadata_bytes, image->metadata_hash);
+	return error;
 }
 
 int host_image_build(struct host_image *image, const struct host_plan *plan,

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "vmm/base/sha256.h"
 #include "vmm/root/erofs.h"
 #include "vmm/root/host_tree.h"
 
@@ -19,6 +20,7 @@ struct host_image {
 	struct erofs_layout layout;
 	struct host_counts counts;
 	const uint8_t *metadata;
+	uint8_t metadata_hash[SHA256_BYTES];
 	const struct host_extent *extents; /* ascending, without gaps, from metadata to the end */
 	uint32_t extent_count;
 	void *mapping; /* NULL: all of the above is on the heap; else it is in there */

@@ -142,6 +142,11 @@ const struct host_plan *host_root_plan(const struct host_root *root)
 	return &root->plan;
 }
 
+const uint8_t *host_root_metadata_hash(const struct host_root *root)
+{
+	return root->image.metadata_hash;
+}
+
 struct content host_root_content(const struct host_root *root)
 {
 	return host_content_of(root->content);

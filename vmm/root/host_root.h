@@ -22,6 +22,9 @@ const struct host_plan *host_root_plan(const struct host_root *root);
 /* Whether a file was asked for that is not what it was in the image. */
 bool host_root_is_outdated(const struct host_root *root);
 
+/* SHA-256 of the image's metadata: SHA256_BYTES. */
+const uint8_t *host_root_metadata_hash(const struct host_root *root);
+
 /* Prints counts (log_info). */
 void host_root_report(const struct host_root *root);
 

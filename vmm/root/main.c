@@ -4,6 +4,7 @@
 #include <linux/virtio_config.h>
 #include <linux/virtio_ring.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "vmm/base/fd.h"
 #include "vmm/base/limits.h"
@@ -18,6 +19,7 @@
 #include "vmm/root/options.h"
 #include "vmm/root/verified_image.h"
 #include "vmm/virtio/vhost_backend.h"
+#include "vmm/wire/ready.h"
 
 /* The back end's operations (its socket, and a kick for each queue) and the reads in flight. */
 #define LOOP_OPERATIONS (1 + BLK_QUEUES + LIMIT_BLK_INFLIGHT)
@@ -151,9 +153,22 @@ static void report(const struct server *server)
 		host_root_report(server->host);
 }
 
+static int say_ready(const struct server *server, const struct blk_options *options,
+		     struct ready_message *ready)
+{
+	if (options->ready_fd < 0)
+		return 0;
+	ready->has_metadata_hash = server->host != NULL;
+	if (server->host)
+		memcpy(ready->metadata_hash, host_root_metadata_hash(server->host),
+		       sizeof(ready->metadata_hash));
+	return fd_write_full(options->ready_fd, ready, sizeof(*ready));
+}
+
 int main(int argc, char **argv)
 {
 	struct server server = {0};
+	struct ready_message ready = {0};
 	struct blk_options options;
 	struct content content;
 	int status, result = blk_options_parse(&options, argc, argv);
@@ -166,8 +181,8 @@ int main(int argc, char **argv)
 	if (options.socket_path)
 		options.socket_fd = vhost_backend_listen(options.socket_path);
 	fd_close(&options.cache_fd);
-	if (options.socket_fd < 0 ||
-	    host_confine(server.host ? host_root_plan(server.host) : NULL, options.allow_degraded))
+	if (options.socket_fd < 0 || host_confine(server.host ? host_root_plan(server.host) : NULL,
+						  options.allow_degraded, &ready.walls))
 		return EXIT_FAILURE;
 
 	result = server_create(&server, &options, &content, options.socket_fd);
@@ -178,8 +193,8 @@ int main(int argc, char **argv)
 	else
 		result = jail_seal(server.host ? filter_blk_host : filter_blk,
 				   options.allow_degraded);
-	if (!result && options.ready_fd >= 0)
-		result = fd_write_full(options.ready_fd, &(uint32_t){0}, sizeof(uint32_t));
+	if (!result)
+		result = say_ready(&server, &options, &ready);
 	fd_close(&options.ready_fd);
 	if (!result) {
 		result = loop_run(server.loop);

@@ -21,7 +21,7 @@ struct blk_options {
 	unsigned int hide_count;
 	const char *hides[LIMIT_ROOT_HIDES];
 	int cache_fd;  /* a directory for images of the host; -1: none */
-	int ready_fd;  /* where a zero is written when the device can be served; -1: none */
+	int ready_fd;  /* to say when the device can be served: vmm/wire/ready.h; -1: none */
 	bool progress; /* write the number of names that were met there, now and then, before that
 			*/
 	bool no_io_uring;

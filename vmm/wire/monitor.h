@@ -11,6 +11,7 @@
 enum monitor_type {
 	/* mvagent-vmm to supervisor */
 	MONITOR_RUNNING = 1, /* the first KVM_RUN is about to happen; value: monotonic ns */
+	MONITOR_WALLS,       /* value: enum jail_wall, what mvagent-vmm is confined by */
 	MONITOR_COUNTERS,    /* answer to MONITOR_COUNT */
 	MONITOR_CONSOLE,     /* text: bytes of the guest's kernel console */
 	MONITOR_FRAME,       /* text: the struct frame_summary of the first frame of a kind */

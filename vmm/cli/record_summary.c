@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/cli/record_summary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vmm/base/bytes.h"
+#include "vmm/base/fd.h"
+#include "vmm/cli/record_show.h"
+#include "vmm/record/canonical.h"
+#include "vmm/record/store.h"
+
+/* Room for the line of the end and the signature. */
+#define TAIL_BYTES 65536U
+
+static const char *text(const cJSON *object, const char *name)
+{
+	const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
+
+	return cJSON_IsString(value) ? value->valuestring : "";
+}
+
+/* The part of a file from @offset on, of at most @size bytes; allocated. */
+static char *read_part(int fd, off_t offset, size_t size, size_t *length)
+{
+	char *part = malloc(size + 1);
+	ssize_t got = part ? pread(fd, part, size, offset) : -1;
+
+	if (got < 0) {
+		free(part);
+		return NULL;
+	}
+	part[got] = '\0';
+	*length = (size_t)got;
+	return part;
+}
+
+static cJSON *read_first(int fd, size_t size)
+{
+	size_t length;
+	char *part = read_part(fd, 0, size, &length);
+	char *newline = part ? memchr(part, '\n', length) : NULL;
+	cJSON *line = newline ? cJSON_ParseWithLength(part, (size_t)(newline - part)) : NULL;
+
+	free(part);
+	return line;
+}
+
+/* The last line of event "end" in the tail. */
+static cJSON *read_end(int fd, off_t size)
+{
+	off_t offset = size > (off_t)TAIL_BYTES ? size - (off_t)TAIL_BYTES : 0;
+	size_t length;
+	char *part = read_part(fd, offset, TAIL_BYTES, &length), *rest = part, *word;
+	cJSON *end = NULL;
+
+	while (rest && (word = strsep(&rest, "\n")) && rest) {
+		cJSON *line = *word == '{' ? cJSON_Parse(word) : NULL;
+
+		if (strcmp(text(line, "event"), "end") == 0) {
+			cJSON_Delete(end);
+			end = line;
+		} else {
+			cJSON_Delete(line);
+		}
+	}
+	free(part);
+	return end;
+}
+
+int record_summary_read(struct record_summary *summary, int store_fd, const char *run)
+{
+	char name[RECORD_NAME_BYTES];
+	FD_CLEANUP int fd = -1;
+	struct stat status;
+
+	*summary = (struct record_summary){0};
+	snprintf(name, sizeof(name), "%s" RECORD_SUFFIX, run);
+	fd = openat(store_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &status))
+		return -errno;
+	summary->running = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	if (!S_ISREG(status.st_mode))
+		return -EPROTO;
+	summary->start = read_first(fd, LIMIT_RECORD_LINE_BYTES + 1);
+	summary->end = read_end(fd, status.st_size);
+	return strcmp(text(summary->start, "event"), "start") == 0 ? 0 : -EPROTO;
+}
+
+void record_summary_destroy(struct record_summary *summary)
+{
+	cJSON_Delete(summary->start);
+	cJSON_Delete(summary->end);
+	*summary = (struct record_summary){0};
+}
+
+void record_summary_time(const cJSON *line, char result[RECORD_SECONDS_BYTES])
+{
+	snprintf(result, RECORD_SECONDS_BYTES, "%.19sZ", text(line, "time"));
+}
+
+static const cJSON *shares(const struct record_summary *summary)
+{
+	return cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(summary->start, "policy"), "shares");
+}
+
+static int exit_status(const struct record_summary *summary)
+{
+	const cJSON *value = cJSON_GetObjectItemCaseSensitive(summary->end, "exit_status");
+
+	return cJSON_IsNumber(value) ? value->valueint : -1;
+}
+
+void record_summary_print(const struct record_summary *summary, const char *run)
+{
+	char *command =
+		record_show_words(cJSON_GetObjectItemCaseSensitive(summary->start, "command"));
+	char started[RECORD_SECONDS_BYTES], state[48] = "cut";
+	const cJSON *share;
+
+	record_summary_time(summary->start, started);
+	if (summary->end)
+		snprintf(state, sizeof(state), "%.24s, status %d", text(summary->end, "outcome"),
+			 exit_status(summary));
+	else if (summary->running)
+		snprintf(state, sizeof(state), "running");
+	printf("%s  %s  %-20s", run, started, state);
+	cJSON_ArrayForEach(share, shares(summary))
+	{
+		cJSON *list = cJSON_CreateArray();
+		char *path;
+
+		cJSON_AddItemReferenceToArray(list,
+					      cJSON_GetObjectItemCaseSensitive(share, "host"));
+		path = record_show_words(list);
+		printf("  %s", path ? path : "?");
+		free(path);
+		cJSON_Delete(list);
+	}
+	printf("  -- %s\n", command ? command : "?");
+	free(command);
+}
+
+/* Paths and words as they were, where that is text at all. */
+static void add_words(cJSON *object, const char *name, const cJSON *array, const char *member)
+{
+	cJSON *words = cJSON_AddArrayToObject(object, name);
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, array)
+	{
+		const cJSON *word = member ? cJSON_GetObjectItemCaseSensitive(item, member) : item;
+		cJSON *list = cJSON_CreateArray();
+		char *copy;
+
+		cJSON_AddItemReferenceToArray(list, (cJSON *)(uintptr_t)word);
+		copy = record_show_words(list);
+		cJSON_AddItemToArray(words, cJSON_CreateString(copy ? copy : ""));
+		free(copy);
+		cJSON_Delete(list);
+	}
+}
+
+cJSON *record_summary_json(const struct record_summary *summary, const char *run)
+{
+	cJSON *object = cJSON_CreateObject();
+	char time[RECORD_SECONDS_BYTES];
+
+	cJSON_AddStringToObject(object, "run", run);
+	record_summary_time(summary->start, time);
+	cJSON_AddStringToObject(object, "started", time);
+	if (summary->end) {
+		record_summary_time(summary->end, time);
+		cJSON_AddStringToObject(object, "ended", time);
+		cJSON_AddNumberToObject(object, "exit", exit_status(summary));
+	} else {
+		cJSON_AddNullToObject(object, "ended");
+		cJSON_AddNullToObject(object, "exit");
+	}
+	cJSON_AddStringToObject(object, "state",
+				summary->end       ? "ended"
+				: summary->running ? "running"
+						   : "cut");
+	cJSON_AddNullToObject(object, "changes");
+	add_words(object, "shares", shares(summary), "host");
+	add_words(object, "command", cJSON_GetObjectItemCaseSensitive(summary->start, "command"),
+		  NULL);
+	return object;
+}
