@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "tests/hostile/fuse_machine.h"
+#include "tests/hostile/fuse_record.h"
 #include "tests/hostile/fuse_tree.h"
 #include "vmm/wire/notify.h"
 
@@ -234,24 +235,31 @@ static void begin_notes(int pair[2], char number[16])
 static int test_messages(const struct manner *manner)
 {
 	const char *options[MACHINE_OPTIONS];
+	struct listener listener;
 	struct tree tree;
 	struct machine machine;
 	const char *why = NULL;
 	unsigned long count;
 	char number[16];
 	int notes[2];
+	unsigned int last = 0;
 
 	tree_create(&tree);
 	begin_notes(notes, number);
+	listener_start(&listener);
 	for (unsigned int i = 0; i < MACHINE_OPTIONS; i++) {
 		options[i] = manner->options[i];
 		if (options[i] && strcmp(options[i], "UPPER") == 0)
 			options[i] = tree.upper;
 		if (options[i] && strcmp(options[i], "NOTIFY") == 0)
 			options[i] = number;
+		last = options[i] ? i + 1 : last;
 	}
+	options[last] = "--record-fd";
+	options[last + 1] = listener.number;
 	machine_create(&machine, server_path, tree.share, options);
 	close(notes[1]);
+	listener_listen(&listener);
 	machine_activate(&machine);
 	machine_init(&machine);
 	tree_start_swapping(&tree);
@@ -266,6 +274,7 @@ static int test_messages(const struct manner *manner)
 		why = "the server does not answer any more without its socket for notes";
 	if (machine_destroy(&machine))
 		why = "the server did not end in order";
+	why = why ? why : listener_finish(&listener);
 	if (!tree_canary_lives(&tree))
 		why = "the canary beside the share was touched";
 	if (manner->keeps_share && !tree_unchanged(&tree))

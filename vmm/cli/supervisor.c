@@ -273,13 +273,12 @@ static void supervisor_wait_for_machine(struct supervisor *supervisor, int milli
 /* Waits for a device process, and hears it out meanwhile: it tells of what the guest changed only
  * now. Whether it has ended. */
 static bool supervisor_wait_for_device(struct supervisor *supervisor, unsigned int index,
-				       int milliseconds)
+				       int milliseconds, int *status)
 {
 	struct process *process = &supervisor->processes[index];
 	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)milliseconds * CLOCK_NS_PER_MS;
 	bool ended = false;
 	uint64_t now;
-	int status;
 
 	while (!ended && (now = clock_monotonic_ns()) < deadline) {
 		struct pollfd polled[2 + LIMIT_SHARES] = {
@@ -296,7 +295,7 @@ static bool supervisor_wait_for_device(struct supervisor *supervisor, unsigned i
 		messages_pass(&process->messages);
 		for (unsigned int i = 0; i < LIMIT_SHARES; i++)
 			supervisor_read_reports(supervisor, i);
-		ended = process_wait(process, 0, &status);
+		ended = process_wait(process, 0, status);
 	}
 	return ended;
 }
@@ -311,7 +310,7 @@ static void supervisor_end_processes(struct supervisor *supervisor)
 		     (supervisor->report->outcome.kind == OUTCOME_TIME_LIMIT &&
 		      !supervisor->command_ended);
 	int patience = hurry ? 1000 : 5000;
-	int status;
+	int status = 0;
 
 	if (supervisor->process_count && supervisor->processes[0].pidfd >= 0) {
 		supervisor_send_monitor(supervisor, &packet);
@@ -319,7 +318,7 @@ static void supervisor_end_processes(struct supervisor *supervisor)
 	}
 	for (unsigned int i = 0; i < supervisor->process_count; i++) {
 		if (!process_wait(&supervisor->processes[i], 0, &status) &&
-		    !(i && supervisor_wait_for_device(supervisor, i, patience)))
+		    !(i && supervisor_wait_for_device(supervisor, i, patience, &status)))
 			process_kill(&supervisor->processes[i]);
 		else if (i == ROOT_PROCESS)
 			supervisor_note_root(supervisor, status);
