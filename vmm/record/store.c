@@ -43,7 +43,10 @@ int record_store_open(const char *given, bool create, char path[PATH_MAX])
 	if (!error && create)
 		error = review_state_make(wanted);
 	if (error)
-		return log_errno(error, "cannot make the directory for records, %s", wanted);
+		return log_errno(error,
+				 "cannot make the directory for records, %s (--record DIR keeps "
+				 "them elsewhere, --no-record keeps none)",
+				 wanted);
 	fd = open(wanted, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && !given)
 		return -ENOENT;
