@@ -123,12 +123,12 @@ def run(*arguments, **named):
     return mvagent("run", *arguments, **named)
 
 
-def start(*arguments, **named):
-    """Starts mvagent run ARGUMENTS without waiting for it."""
+def start(*arguments, prefix=(), **named):
+    """Starts mvagent run ARGUMENTS, by the command @prefix if there is one, without waiting for it."""
     named.setdefault("stdin", subprocess.DEVNULL)
     named.setdefault("stdout", subprocess.PIPE)
     named.setdefault("stderr", subprocess.PIPE)
-    return subprocess.Popen([MVAGENT, "run", *ROOT, *arguments], **named)
+    return subprocess.Popen([*prefix, MVAGENT, "run", *ROOT, *arguments], **named)
 
 
 def run_ok(*arguments, **named):

@@ -15,6 +15,7 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/limits.h"
 #include "vmm/base/log.h"
+#include "vmm/cli/cgroup.h"
 #include "vmm/cli/diagnosis.h"
 #include "vmm/cli/doctor_jail.h"
 #include "vmm/cli/doctor_share.h"
@@ -76,6 +77,13 @@ static void check_memory(struct diagnosis *diagnosis)
 
 	check->good = available >= LIMIT_MEMORY_MIN_MIB;
 	snprintf(check->text, sizeof(check->text), "%ld MiB free now", available);
+}
+
+static void check_cgroup(struct diagnosis *diagnosis)
+{
+	struct check *check = diagnosis_add(diagnosis, "cgroup", false);
+
+	check->good = cgroup_describe(check->text, sizeof(check->text));
 }
 
 static void check_part(struct diagnosis *diagnosis, const char *name, const char *path, int mode,
@@ -177,6 +185,7 @@ int doctor_command(int argc, char **argv)
 	doctor_check_jail(&diagnosis);
 	doctor_check_share(&diagnosis);
 	check_memory(&diagnosis);
+	check_cgroup(&diagnosis);
 	if (check_parts(&diagnosis) < 0)
 		return EXIT_MVAGENT;
 	if (json)

@@ -21,7 +21,7 @@
 
 void process_plan_init(struct process_plan *plan, const char *name, const char *path)
 {
-	*plan = (struct process_plan){.name = name};
+	*plan = (struct process_plan){.name = name, .cgroup_fd = -1};
 	process_plan_add(plan, "%s", path);
 }
 
@@ -55,6 +55,9 @@ static void process_exec(const struct process_plan *plan, int messages_fd, int e
 	sigset_t none;
 	int null, error;
 
+	/* Before anything of the process's own: what it takes counts from the start. */
+	if (plan->cgroup_fd >= 0 && fd_write_full(plan->cgroup_fd, "0", 1) < 0)
+		goto fail;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);

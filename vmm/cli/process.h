@@ -21,6 +21,7 @@ struct process_plan {
 	const char *name;    /* for messages: "mvagent-vmm" */
 	bool network;        /* it keeps the host's network */
 	bool allow_degraded; /* the user wants to know what is missing */
+	int cgroup_fd;       /* cgroup.procs of the control group it goes into; -1: ours */
 	unsigned int argument_count;
 	char *arguments[PROCESS_MAX_ARGUMENTS + 1];
 	unsigned int fd_count;

@@ -199,15 +199,20 @@ void record_lines_network(struct record *record, const struct report *report)
 			     report->counters.frames_dropped - report->network.frame_count);
 }
 
+static void add_limit(struct record *record, const char *limit)
+{
+	cJSON *line = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(line, "limit", limit);
+	record_event(record, RECORD_LIMIT, line);
+}
+
 void record_lines_limits(struct record *record, const struct report *report)
 {
-	cJSON *line;
-
-	if (report->outcome.kind != OUTCOME_TIME_LIMIT)
-		return;
-	line = cJSON_CreateObject();
-	cJSON_AddStringToObject(line, "limit", "time");
-	record_event(record, RECORD_LIMIT, line);
+	if (report->outcome.kind == OUTCOME_TIME_LIMIT)
+		add_limit(record, "time");
+	if (report->cgroup.kills)
+		add_limit(record, "memory");
 }
 
 static void add_microseconds(cJSON *object, const char *name, const struct report *report,

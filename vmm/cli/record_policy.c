@@ -116,6 +116,17 @@ static void add_environment(cJSON *policy, const struct run_options *options)
 	}
 }
 
+/* 0: no limit. */
+static void add_cgroup(cJSON *policy, const struct cgroup_limits *limits)
+{
+	cJSON *object = cJSON_AddObjectToObject(policy, "cgroup");
+
+	canonical_add_count(object, "memory_mib", (double)limits->memory_mib);
+	canonical_add_count(object, "pids", (double)limits->pids);
+	canonical_add_count(object, "cpu_percent", (double)limits->cpu_percent);
+	canonical_add_count(object, "io_mib", (double)limits->io_mib);
+}
+
 cJSON *record_policy(const struct run_options *options, const struct run_shares *shares)
 {
 	cJSON *policy = cJSON_CreateObject();
@@ -133,6 +144,7 @@ cJSON *record_policy(const struct run_options *options, const struct run_shares 
 	canonical_add_count(policy, "cpus", options->cpus);
 	canonical_add_count(policy, "memory_mib", (double)options->memory_mib);
 	canonical_add_count(policy, "timeout_seconds", options->timeout_seconds);
+	add_cgroup(policy, &options->cgroup);
 	cJSON_AddBoolToObject(policy, "share_anyway", options->share_anyway);
 	cJSON_AddBoolToObject(policy, "allow_degraded", options->allow_degraded);
 	cJSON_AddBoolToObject(policy, "terminal_passthrough", options->terminal_passthrough);

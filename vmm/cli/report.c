@@ -118,6 +118,22 @@ static void add_outcome(cJSON *root, const struct outcome *outcome)
 		cJSON_AddNullToObject(root, "message");
 }
 
+/* null without --cgroup. */
+static void add_cgroup(cJSON *root, const struct report *report)
+{
+	cJSON *object;
+
+	if (!report->has_cgroup) {
+		cJSON_AddNullToObject(root, "cgroup");
+		return;
+	}
+	object = cJSON_AddObjectToObject(root, "cgroup");
+	cJSON_AddNumberToObject(object, "memory_peak_bytes",
+				(double)report->cgroup.memory_peak_bytes);
+	cJSON_AddNumberToObject(object, "cpu_microseconds", (double)report->cgroup.cpu_us);
+	cJSON_AddNumberToObject(object, "killed_for_memory", (double)report->cgroup.kills);
+}
+
 static cJSON *report_build(const struct report *report)
 {
 	cJSON *root = cJSON_CreateObject();
@@ -139,6 +155,8 @@ static cJSON *report_build(const struct report *report)
 	add_counters(machine, "total", &report->counters);
 
 	network_report_add_json(&report->network, &report->counters, root);
+
+	add_cgroup(root, report);
 
 	timings = cJSON_AddObjectToObject(root, "milliseconds");
 	for (size_t i = 0; i < ARRAY_SIZE(phases); i++)

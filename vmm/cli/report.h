@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vmm/cli/cgroup.h"
 #include "vmm/cli/network_report.h"
 #include "vmm/cli/outcome.h"
 #include "vmm/cli/report_file.h"
@@ -31,6 +32,8 @@ struct report {
 	struct monitor_counters boot_counters; /* up to the command's start */
 	struct monitor_counters counters;      /* of the whole run */
 	struct network_report network;         /* what the command tried to reach */
+	bool has_cgroup;
+	struct cgroup_use cgroup; /* what --cgroup counted */
 	uint64_t moments[MOMENT_COUNT];
 };
 

@@ -27,6 +27,7 @@ struct run {
 	bool outcome_printed; /* its sentence is on standard error already */
 	struct run_inputs inputs;
 	struct run_sockets sockets;
+	struct cgroup cgroup;
 };
 
 static int run_encode_start(const struct run *run, struct supervisor *supervisor)
@@ -84,6 +85,7 @@ static int run_start_processes(const struct run *run, struct supervisor *supervi
 		.shares = &run->shares,
 		.inputs = &run->inputs,
 		.sockets = &run->sockets,
+		.cgroup_fd = run->cgroup.procs_fd,
 	};
 
 	return run_start(&parts, supervisor);
@@ -114,6 +116,27 @@ static int run_ask_clients(struct run *run)
 		directories[i] = run->options.shares[i].directory;
 	return run_network_ask_clients(&run->options.network, directories,
 				       run->options.share_count);
+}
+
+static int run_make_cgroup(struct run *run)
+{
+	int share_fds[LIMIT_SHARES];
+
+	for (unsigned int i = 0; i < run->shares.count; i++)
+		share_fds[i] = run->shares.directories[i].directory_fd;
+	return cgroup_make(&run->cgroup, &run->options.cgroup, share_fds, run->shares.count);
+}
+
+static void run_end_cgroup(struct run *run)
+{
+	struct report *report = &run->report;
+
+	report->has_cgroup = run->cgroup.fd >= 0;
+	cgroup_end(&run->cgroup, &report->cgroup);
+	if (report->cgroup.kills)
+		log_error("the run took all of its --cgroup memory=%lluM, and this host's kernel "
+			  "ended it",
+			  (unsigned long long)run->options.cgroup.memory_mib);
 }
 
 static int run_begin_record(struct run *run, struct supervisor *supervisor)
@@ -156,6 +179,7 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	error = error ? error
 		      : run_sockets_create(&run->sockets, run->shares.count,
 					   run_network_needs_relay(&run->options.network));
+	error = error ? error : run_make_cgroup(run);
 	error = error ? error : run_start_processes(run, supervisor);
 	error = error ? error : jail_deny_network(run->options.allow_degraded);
 	if (!error)
@@ -189,6 +213,7 @@ static int run_finish(struct run *run, struct supervisor *supervisor)
 	struct report *report = &run->report;
 	int error;
 
+	run_end_cgroup(run);
 	report->moments[MOMENT_END] = clock_monotonic_ns();
 	if (report->outcome.sentence[0] && !run->outcome_printed)
 		log_error("%s", report->outcome.sentence);
@@ -238,6 +263,7 @@ static struct run *run_create(int argc, char **argv)
 	}
 	run->json = REPORT_FILE_NONE;
 	run->inputs = RUN_INPUTS_NONE;
+	run->cgroup = CGROUP_NONE;
 	run_review_init(&run->review);
 	run_record_init(&run->record);
 	run_sockets_init(&run->sockets);

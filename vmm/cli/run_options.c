@@ -59,6 +59,9 @@ static const char usage[] =
 	"  --cpus N              virtual processors, 1 to 16 (default: 2, or what the host has)\n"
 	"  --memory SIZE         guest memory in MiB, or with suffix M or G (default: 2G)\n"
 	"  --timeout SECONDS     end the command after that time (suffixes s, m, h)\n"
+	"  --cgroup LIMITS       bound what the run takes of this host, all in all: memory=SIZE,\n"
+	"                        pids=NUMBER, cpu=PERCENT%, io=SIZE per second, with commas\n"
+	"                        between; needs a control group of yours ('mvagent doctor')\n"
 	"  --json FILE           write how it ended and how long it took; - for standard error\n"
 	"  --record DIR          keep the signed record of the run there (default: in your state\n"
 	"                        directory; see 'mvagent record --help')\n"
@@ -97,6 +100,7 @@ enum {
 	OPTION_CPUS,
 	OPTION_MEMORY,
 	OPTION_TIMEOUT,
+	OPTION_CGROUP,
 	OPTION_JSON,
 	OPTION_RECORD,
 	OPTION_RECORD_KEY,
@@ -132,6 +136,7 @@ static const struct option long_options[] = {
 	{"cpus", required_argument, NULL, OPTION_CPUS},
 	{"memory", required_argument, NULL, OPTION_MEMORY},
 	{"timeout", required_argument, NULL, OPTION_TIMEOUT},
+	{"cgroup", required_argument, NULL, OPTION_CGROUP},
 	{"json", required_argument, NULL, OPTION_JSON},
 	{"record", required_argument, NULL, OPTION_RECORD},
 	{"record-key", required_argument, NULL, OPTION_RECORD_KEY},
@@ -435,6 +440,8 @@ static int set_option(void *context, int option, char *value)
 		return set_memory(options, value);
 	case OPTION_TIMEOUT:
 		return set_timeout(options, value);
+	case OPTION_CGROUP:
+		return cgroup_limits_parse(&options->cgroup, value);
 	case OPTION_USER:
 		return set_user(options, value);
 	case OPTION_WORKDIR:
@@ -490,7 +497,8 @@ enum run_options_result run_options_parse(struct run_options *options, int argc,
 	result = option_set_parse(&option_set, argc, argv, options);
 	if (result <= 0)
 		return result < 0 ? RUN_OPTIONS_ERROR : RUN_OPTIONS_DONE;
-	if (run_root_check(&options->root))
+	if (run_root_check(&options->root) ||
+	    cgroup_limits_check(&options->cgroup, options->memory_mib))
 		return RUN_OPTIONS_ERROR;
 	if (result == argc && options->root.image)
 		return RUN_OPTIONS_RUN; /* the image may say what is run */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "vmm/base/limits.h"
+#include "vmm/cli/cgroup_limits.h"
 #include "vmm/cli/run_network.h"
 #include "vmm/cli/run_root.h"
 #include "vmm/fs/coherence.h"
@@ -42,8 +43,9 @@ struct run_options {
 	unsigned int cpus;
 	uint64_t memory_mib;
 	unsigned int timeout_seconds; /* 0: none */
-	bool as_root;                 /* --user root */
-	bool user_is_given;           /* --user: whoever the image says counts for nothing */
+	struct cgroup_limits cgroup;
+	bool as_root;       /* --user root */
+	bool user_is_given; /* --user: whoever the image says counts for nothing */
 	bool debug_console;
 	bool terminal_passthrough;
 	bool quiet;

@@ -82,6 +82,17 @@ static void add_command_line(struct process_plan *plan, const struct run_options
 			 COMMAND_LINE_BASE, scratch);
 }
 
+static int begin_plan(const struct run_parts *parts, struct process_plan *plan, const char *name)
+{
+	char path[PATH_MAX];
+
+	if (installation_program(parts->installation, name, path) < 0)
+		return -ENAMETOOLONG;
+	process_plan_init(plan, name, path);
+	plan->cgroup_fd = parts->cgroup_fd;
+	return 0;
+}
+
 static void allow_degraded(struct process_plan *plan)
 {
 	process_plan_add(plan, "--allow-degraded");
@@ -95,11 +106,10 @@ static int start_vmm(const struct run_parts *parts, struct process *process)
 							 SESSION_PORT_STDERR};
 	const struct run_options *options = parts->options;
 	struct process_plan plan;
-	char path[PATH_MAX], prefix[64];
+	char prefix[64];
 
-	if (installation_program(parts->installation, "mvagent-vmm", path) < 0)
+	if (begin_plan(parts, &plan, "mvagent-vmm") < 0)
 		return -ENAMETOOLONG;
-	process_plan_init(&plan, "mvagent-vmm", path);
 	process_plan_add(&plan, "--memory");
 	process_plan_add(&plan, "%llu", (unsigned long long)options->memory_mib);
 	process_plan_add(&plan, "--cpus");
@@ -144,11 +154,9 @@ static int start_vmm(const struct run_parts *parts, struct process *process)
 static int start_blk(const struct run_parts *parts, int ready_fd, struct process *process)
 {
 	struct process_plan plan;
-	char path[PATH_MAX];
 
-	if (installation_program(parts->installation, "mvagent-blk", path) < 0)
+	if (begin_plan(parts, &plan, "mvagent-blk") < 0)
 		return -ENAMETOOLONG;
-	process_plan_init(&plan, "mvagent-blk", path);
 	process_plan_add_fd(&plan, "--fd", "", parts->sockets->blk[1]);
 	process_plan_add_fd(&plan, "--ready-fd", "", ready_fd);
 	if (parts->options->root.image) {
@@ -174,11 +182,9 @@ static int start_fs(const struct run_parts *parts, unsigned int index, struct pr
 {
 	const struct shared_directory *directory = &parts->shares->directories[index];
 	struct process_plan plan;
-	char path[PATH_MAX];
 
-	if (installation_program(parts->installation, "mvagent-fs", path) < 0)
+	if (begin_plan(parts, &plan, "mvagent-fs") < 0)
 		return -ENAMETOOLONG;
-	process_plan_init(&plan, "mvagent-fs", path);
 	process_plan_add_fd(&plan, "--fd", "", parts->sockets->fs[index][1]);
 	process_plan_add_fd(&plan, "--root-fd", "", directory->directory_fd);
 	process_plan_add(&plan, "--guest-uid");
@@ -220,13 +226,11 @@ static int start_relay(const struct run_parts *parts, struct process *process)
 {
 	FD_CLEANUP int settings_fd = relay_settings_write(&parts->options->network.settings);
 	struct process_plan plan;
-	char path[PATH_MAX];
 
 	if (settings_fd < 0)
 		return settings_fd;
-	if (installation_program(parts->installation, "mvagent-relay", path) < 0)
+	if (begin_plan(parts, &plan, "mvagent-relay") < 0)
 		return -ENAMETOOLONG;
-	process_plan_init(&plan, "mvagent-relay", path);
 	plan.network = true;
 	process_plan_add_fd(&plan, "--settings-fd", "", settings_fd);
 	process_plan_add_fd(&plan, "--lender-fd", "", parts->sockets->lend[1]);

@@ -40,6 +40,7 @@ struct run_parts {
 	const struct run_shares *shares;
 	const struct run_inputs *inputs;
 	const struct run_sockets *sockets;
+	int cgroup_fd; /* for the processes, as in struct process_plan */
 };
 
 /* Starts them all. 0 or -errno with the sentence printed; then some may run, as the supervisor's
