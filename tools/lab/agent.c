@@ -27,6 +27,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* For the second measurement of the TSC, which usually is over before. */
+#define CLOCK_WAIT_MS 50
+#define CLOCK_WAITS   2400
+
 /* The boot has one control port and agent_fail() must reach it from everywhere. */
 static int control = -1;
 
@@ -80,6 +84,37 @@ static void load_module(const char *name)
 	if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST))
 		agent_fail("the lab host's kernel does not take the module %s: %m", name);
 	close(fd);
+}
+
+/*
+ * KVM keeps the TSC's frequency as it is known when KVM is loaded; the kernel measures it once
+ * more, seconds later, on a busy machine much later. KVM takes a difference of more than 250 ppm
+ * for a guest's wish of another frequency, which this SVM cannot give (no TSC scaling): then
+ * guests' TSC offset is 0, their clocks are ahead by this machine's age and their timers stand
+ * still. So wait for the second measurement, after which "tsc" replaces "tsc-early" (Linux
+ * arch/x86/kernel/tsc.c, tsc_refine_calibration_work; arch/x86/kvm/x86.c, kvm_set_tsc_khz).
+ */
+static void wait_for_clock(void)
+{
+	static const char path[] =
+		"/sys/devices/system/clocksource/clocksource0/current_clocksource";
+	char name[16] = "";
+
+	mkdir("/sys", 0755);
+	if (mount("sysfs", "/sys", "sysfs", MS_NOSUID, NULL) < 0 && errno != EBUSY)
+		agent_fail("cannot mount /sys: %m");
+	for (int i = 0; strcmp(name, "tsc\n") != 0; i++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t length = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
+
+		if (length < 0 || i == CLOCK_WAITS)
+			agent_fail("the lab host's TSC was not measured within %d s",
+				   CLOCK_WAITS * CLOCK_WAIT_MS / 1000);
+		name[length] = '\0';
+		close(fd);
+		poll(NULL, 0, CLOCK_WAIT_MS);
+	}
+	umount("/sys");
 }
 
 /* /modules/order names the files of /modules, dependencies first. */
@@ -363,6 +398,7 @@ int main(void)
 	if (mount("devtmpfs", "/dev", "devtmpfs", MS_NOSUID, NULL) < 0 && errno != EBUSY)
 		agent_fail("cannot mount /dev: %m");
 	control = open_port(LAB_PORT_CONTROL);
+	wait_for_clock();
 	load_modules();
 	receive_job(&job);
 	for (int port = LAB_PORT_STDIN; port < LAB_PORT_END; port++)
