@@ -247,6 +247,29 @@ static void test_moved_directory(void **state)
 	expect_change(f, FS_CHANGE_DELETED, "d/sub/e", "fourth", NULL);
 }
 
+/* Two directories that had one path at different times, since the host moved one of them: a file
+ * that goes from one to the other seems to stay where it is. */
+static void test_two_directories_of_one_path(void **state)
+{
+	struct fixture *f = *state;
+	char from[512], to[512];
+	uint64_t old = node(f, FUSE_ROOT_ID, "d"), new;
+
+	write_file(f, old, "x", "moves");
+	harness_path(f->h, "d", from);
+	harness_path(f->h, "elsewhere", to);
+	assert_int_equal(rename(from, to), 0);
+	assert_int_equal(mkdir(from, 0755), 0);
+	new = node(f, FUSE_ROOT_ID, "d");
+	assert_true(new != old);
+	write_file(f, new, "x", "goes");
+	assert_int_equal(call_rename(f->h, old, "x", new, "x", 0), 0);
+	write_file(f, old, "x", "one more");
+	assert_int_equal(call_rename(f->h, old, "x", new, "x", RENAME_EXCHANGE), 0);
+	finish(f);
+	expect_change(f, FS_CHANGE_CREATED, "d/x", NULL, "one more");
+}
+
 static void test_exchange(void **state)
 {
 	struct fixture *f = *state;
@@ -364,6 +387,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_file_takes_the_place_of_another, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_moved_directory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_directories_of_one_path, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exchange, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_change_through_a_link, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refusals_and_findings, setup, teardown),

@@ -274,11 +274,17 @@ void journal_removed(struct fs_server *server, const struct fs_place *place)
 		journal->counts[FS_COUNT_UNTOLD]++;
 }
 
-/* What came to @to replaced the file of @other: to the user, that one has changed, unless it is
- * another file of his that is there now. */
-static void note_replaced(struct journal *journal, struct journal_entry *moved,
-			  struct journal_entry *other, const char *to)
+/* What came from @from to @to replaced the file there: to the user, that one has changed, unless it
+ * is another file of his that is there now. */
+static void note_replaced(struct journal *journal, const char *from, const char *to)
 {
+	struct journal_entry *moved = journal_table_find(&journal->table, from);
+	struct journal_entry *other = journal_table_find(&journal->table, to);
+
+	/* Paths are as mvagent-fs has last seen them: of a directory that the host has moved it may
+	 * have another one's. */
+	if (moved && moved == other)
+		return;
 	if (!other)
 		other = journal_table_find_gone(&journal->table, to);
 	if (moved && !moved->was && other && other->was) {
@@ -311,14 +317,16 @@ void journal_before_move(struct fs_server *server, const struct fs_place *place,
 
 static void exchange(struct journal *journal, const char *from, const char *to)
 {
-	struct journal_entry *one = journal_table_find(&journal->table, from);
-	struct journal_entry *other = journal_table_find(&journal->table, to);
+	struct journal_entry *one, *other;
 
+	/* Each is looked for when it is used: where memory runs out, moving removes entries. */
 	journal_table_move_below(&journal->table, from, ASIDE);
 	journal_table_move_below(&journal->table, to, from);
 	journal_table_move_below(&journal->table, ASIDE, to);
+	one = journal_table_find(&journal->table, from);
 	if (one)
 		journal_table_move(&journal->table, one, ASIDE);
+	other = journal_table_find(&journal->table, to);
 	if (other)
 		journal_table_move(&journal->table, other, from);
 	one = journal_table_find(&journal->table, ASIDE);
@@ -344,9 +352,7 @@ void journal_moved(struct fs_server *server, const struct fs_place *from, const 
 		exchange(journal, journal->path.text, journal->other.text);
 		return;
 	}
-	note_replaced(journal, journal_table_find(&journal->table, journal->path.text),
-		      journal_table_find(&journal->table, journal->other.text),
-		      journal->other.text);
+	note_replaced(journal, journal->path.text, journal->other.text);
 	if (S_ISDIR(mode))
 		journal_table_move_below(&journal->table, journal->path.text, journal->other.text);
 }
