@@ -23,16 +23,16 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_MEMORY_MIN_MIB  64
 #define LIMIT_SCRATCH_GIB     1048576ULL
 #define LIMIT_TIMEOUT_HOURS   8760U /* a year */
+#define LIMIT_MMIO_DEVICES    16    /* one 4 KiB register page and one GSI (5..23) each */
+#define LIMIT_COMMAND_LINE    2048  /* COMMAND_LINE_SIZE of x86 Linux */
+#define LIMIT_KERNEL_SEGMENTS 16    /* PT_LOAD program headers in a vmlinux */
+#define LIMIT_SHARES          8
 
 /* --cgroup */
 #define LIMIT_CGROUP_MIB      1073741824ULL /* a PiB */
 #define LIMIT_CGROUP_OWN_MIB  128           /* of mvagent's own processes, beside guest memory */
 #define LIMIT_CGROUP_PIDS_MIN 64            /* processors, servers, io_uring's workers */
 #define LIMIT_CGROUP_PERCENT  1000000ULL
-#define LIMIT_MMIO_DEVICES    16    /* one 4 KiB register page and one GSI (5..23) each */
-#define LIMIT_COMMAND_LINE    2048  /* COMMAND_LINE_SIZE of x86 Linux */
-#define LIMIT_KERNEL_SEGMENTS 16    /* PT_LOAD program headers in a vmlinux */
-#define LIMIT_SHARES          8
 
 /* Guest console: what is kept for the report of a panic. */
 #define LIMIT_CONSOLE_BYTES 16384

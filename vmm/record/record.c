@@ -189,7 +189,7 @@ static bool add_hex(cJSON *line, const char *name, const uint8_t *bytes, size_t 
 static int write_signature(struct record *record, const struct record_key *key)
 {
 	cJSON *line = cJSON_CreateObject();
-	uint8_t signature[SIGNATURE_BYTES];
+	uint8_t signature[SIGNATURE_BYTES] = {0};
 	char *text = NULL;
 	int error = -ENOMEM;
 
