@@ -28,22 +28,12 @@
 #include <unistd.h>
 
 #include "tests/unit/cli_capture.h"
+#include "tests/unit/jail_checks.h"
 #include "vmm/jail/capabilities.h"
 #include "vmm/jail/jail.h"
 #include "vmm/jail/landlock.h"
 #include "vmm/jail/mounts.h"
 #include "vmm/jail/namespaces.h"
-
-#define USER 4242 /* anybody but root */
-
-/* What a child reports by its exit status; anything else is the line of what was not so. */
-enum { HELD = 0, UNAVAILABLE = 250 };
-
-#define HOLDS(condition)                           \
-	do {                                       \
-		if (!(condition))                  \
-			return __LINE__ % 249 + 1; \
-	} while (0)
 
 struct place {
 	char path[64];
