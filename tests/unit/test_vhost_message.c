@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -161,22 +160,11 @@ static void messages_that_cannot_be_are_refused(void **state)
 /* Sends @count copies of a descriptor with a header that is fine (or not). */
 static void send_descriptors(unsigned int count, const uint32_t *header)
 {
-	char control[CMSG_SPACE(sizeof(int) * 16)] = {0};
-	struct iovec vector = {.iov_base = (void *)(uintptr_t)header, .iov_len = 12};
-	struct msghdr message = {
-		.msg_iov = &vector,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = CMSG_SPACE(sizeof(int) * count),
-	};
-	struct cmsghdr *first = CMSG_FIRSTHDR(&message);
+	int descriptors[FD_SEND_MAX];
 
-	first->cmsg_level = SOL_SOCKET;
-	first->cmsg_type = SCM_RIGHTS;
-	first->cmsg_len = CMSG_LEN(sizeof(int) * count);
 	for (unsigned int i = 0; i < count; i++)
-		memcpy(CMSG_DATA(first) + i * sizeof(int), &pair[0], sizeof(int));
-	assert_int_equal(sendmsg(pair[0], &message, 0), 12);
+		descriptors[i] = pair[0];
+	assert_int_equal(fd_send(pair[0], header, 12, descriptors, count), 0);
 }
 
 static void descriptors_do_not_leak(void **state)

@@ -206,22 +206,8 @@ static void send_kick_and_no_call(void)
 				  8,
 				  VHOST_VRING_NO_FD,
 				  0};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_level = SOL_SOCKET,
-				.cmsg_type = SCM_RIGHTS,
-				.cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct iovec vector = {.iov_base = (void *)(uintptr_t)words, .iov_len = sizeof(words)};
-	struct msghdr message = {
-		.msg_iov = &vector,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
 
-	memcpy(CMSG_DATA(&control.header), &machine.kick_fds[0], sizeof(int));
-	assert_int_equal(sendmsg(raw, &message, 0), sizeof(words));
+	assert_int_equal(fd_send(raw, words, sizeof(words), &machine.kick_fds[0], 1), 0);
 }
 
 /* The message that has a request served, and the one that takes the descriptor for its interrupt

@@ -73,22 +73,7 @@ static bool take_question(struct lending *l, struct lend_message *question)
 /* Answers with @fd, which stays ours, or refuses (-1). */
 static void answer(struct lending *l, const struct lend_message *question, int fd)
 {
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec vector = {(void *)question, sizeof(*question)};
-	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
-						  .cmsg_level = SOL_SOCKET,
-						  .cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	}
-	assert_int_equal(sendmsg(l->channel, &message, 0), sizeof(*question));
+	assert_int_equal(fd_send(l->channel, question, sizeof(*question), &fd, fd >= 0 ? 1 : 0), 0);
 	guest_settle(&l->guest);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/base/fd.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -130,4 +132,38 @@ unsigned long long fd_drain_event(int fd)
 int fd_create_socket_pair(int type, int pair[2])
 {
 	return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
+}
+
+int fd_send(int socket_fd, const void *buffer, size_t length, const int *fds, unsigned int count)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int) * FD_SEND_MAX)];
+	} control = {0};
+	struct iovec vector = {.iov_base = (void *)(uintptr_t)buffer, .iov_len = length};
+	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+
+	assert(count <= FD_SEND_MAX);
+	if (count) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+		control.header.cmsg_len = CMSG_LEN(sizeof(int) * count);
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * count);
+	}
+	while (vector.iov_len) {
+		/* NOSIGNAL: a peer that is gone is an error of this call, not a SIGPIPE. */
+		ssize_t sent = sendmsg(socket_fd, &message, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return -errno;
+		vector.iov_base = (char *)vector.iov_base + sent;
+		vector.iov_len -= (size_t)sent;
+		message.msg_control = NULL; /* they went with the first byte */
+		message.msg_controllen = 0;
+	}
+	return 0;
 }

@@ -43,4 +43,12 @@ unsigned long long fd_drain_event(int fd);
  * or-ed with SOCK_NONBLOCK. Returns 0 or -errno. */
 int fd_create_socket_pair(int type, int pair[2]);
 
+/* Most descriptors that go with one message of ours; Linux's bound is 253 (SCM_MAX_FD). */
+#define FD_SEND_MAX 16U
+
+/* Sends @length bytes, above 0, on a connected AF_UNIX socket, and with the first of them
+ * descriptors, at most FD_SEND_MAX, which stay the caller's. No SIGPIPE. Waits where the socket
+ * does. 0 or -errno (-EPIPE: the peer is gone). */
+int fd_send(int socket_fd, const void *buffer, size_t length, const int *fds, unsigned int count);
+
 #endif

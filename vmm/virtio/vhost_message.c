@@ -144,37 +144,10 @@ int vhost_message_receive(int socket_fd, struct vhost_message *message)
 
 int vhost_message_send(int socket_fd, const struct vhost_message *message)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * VHOST_MESSAGE_MAX_FDS)];
-	} control = {0};
-	const size_t fd_bytes = sizeof(int) * message->fd_count;
-	struct iovec vector = {.iov_base = (void *)(uintptr_t)message,
-			       .iov_len = VHOST_HEADER_BYTES + message->size};
-	struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1};
+	static_assert(VHOST_MESSAGE_MAX_FDS <= FD_SEND_MAX, "all descriptors of a message go");
 
-	if (fd_bytes) {
-		header.msg_control = control.bytes;
-		header.msg_controllen = CMSG_SPACE(fd_bytes);
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(fd_bytes);
-		memcpy(CMSG_DATA(&control.align), message->fds, fd_bytes);
-	}
-	while (vector.iov_len) {
-		/* NOSIGNAL: a peer that is gone is an error of this call, not a SIGPIPE. */
-		ssize_t count = sendmsg(socket_fd, &header, MSG_NOSIGNAL);
-
-		if (count < 0 && errno == EINTR)
-			continue;
-		if (count < 0)
-			return -errno;
-		vector.iov_base = (char *)vector.iov_base + count;
-		vector.iov_len -= (size_t)count;
-		header.msg_control = NULL; /* they went with the first byte */
-		header.msg_controllen = 0;
-	}
-	return 0;
+	return fd_send(socket_fd, message, VHOST_HEADER_BYTES + message->size, message->fds,
+		       message->fd_count);
 }
 
 static bool memory_table_valid(const struct vhost_message *message)
