@@ -7,7 +7,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <signal.h>
 #include <stdint.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -89,6 +92,52 @@ static void what_is_loaded_is_what_was_kept(void **state)
 		host_content_create(&host.content, &host.plan, &host.image, LIMIT_BLK_INFLIGHT + 1),
 		0);
 	assert_true(host_device_has(&host, "services"));
+	host_stop(&host);
+}
+
+/* How many system calls a child makes to load what is kept. */
+static unsigned int count_calls_of_load(struct host *host)
+{
+	pid_t child = fork();
+	unsigned int stops = 0;
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct host_image loaded;
+
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) || raise(SIGSTOP))
+			_exit(2);
+		_exit(load(host, &loaded) != 0);
+	}
+	while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+		stops++;
+		if (ptrace(PTRACE_SYSCALL, child, NULL, NULL))
+			fail_msg("PTRACE_SYSCALL: %s", strerror(errno));
+	}
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	/* It stops where a call begins and where it ends. */
+	return stops / 2;
+}
+
+/* A warm start is one statx(2) for each directory, few opens, nothing for each file. */
+static void checking_costs_one_call_for_each_directory(void **state)
+{
+	const unsigned int directories = 40 * 20, others = 150;
+	unsigned int calls;
+	struct host host;
+
+	(void)state;
+	host_start(&host, "mkdir -p cache && chmod 700 cache && for i in $(seq 40); do for k in "
+			  "$(seq 19); do mkdir -p usr/share/$i/$k && : >usr/share/$i/$k/a && "
+			  ": >usr/share/$i/$k/b; done; done");
+	keep(&host);
+	calls = count_calls_of_load(&host);
+	print_message("%u calls for %llu directories and %llu files\n", calls,
+		      (unsigned long long)host.image.counts.directories,
+		      (unsigned long long)host.image.counts.files);
+	assert_in_range(calls, directories, directories * 5 / 4 + others);
 	host_stop(&host);
 }
 
@@ -340,6 +389,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_loaded_is_what_was_kept),
+		cmocka_unit_test(checking_costs_one_call_for_each_directory),
 		cmocka_unit_test(changes_are_found),
 		cmocka_unit_test(other_plans_have_other_images),
 		cmocka_unit_test(few_images_are_kept),
