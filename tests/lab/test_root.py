@@ -2,15 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The host's own tools as the guest's root."""
 
+import hashlib
 import json
 import os
+import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import time
 
 import harness
-from harness import expect, expect_equal, expect_in
+from harness import directory, expect, expect_equal, expect_in
 from small_host import PATH, small_host
+from test_packages import libraries, npm_archive, pip_tools, wheel
 
 SECRET = "never-in-a-guest-7f3a"
 
@@ -142,6 +147,18 @@ def test_an_interrupt_while_the_host_is_looked_through():
         expect_equal(list(host.path("/root").glob(".cache/mvagent/root/*")), [], "what was kept")
 
 
+def test_progress_is_shown_on_a_terminal():
+    with small_host() as host:
+        host.sh("mkdir /usr/local/many && cd /usr/local/many && for i in $(seq 40); do mkdir $i && (cd $i && seq 1000 | xargs touch); done")
+        words = host.command("run", "--root", "host", "--", "true")
+        words[2:] = ["script", "-qec", " ".join(words[2:]), "/dev/null"]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=True,
+                              env={"HOME": "/root", "PATH": PATH})
+        shown = [int(number) for number in re.findall(rb"looking through this host's tools: (\d+) names", done.stdout)]
+        expect(shown and shown == sorted(shown) and shown[-1] > 5000, f"{shown} in {done.stdout!r}")
+        expect_equal(host.run_ok("--", "true").err, "", "without a terminal")
+
+
 def test_the_image_is_kept_and_safe_to_delete():
     with small_host() as host:
         kept = host.path("/root/.cache/mvagent/root")
@@ -192,6 +209,64 @@ def test_what_is_changed_in_the_root_is_gone_afterwards():
         expect_equal(host.sh("ls -lA /usr/bin /etc /var/lib/dpkg"), before)
         out = host.run_ok("--", "sh", "-c", "git --version >/dev/null && ls /opt; test -e /etc/new || echo gone").out
         expect_equal(out, "gone\n")
+
+
+CONTROL = "Package: tool\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b>\nDescription: x\n"
+
+
+def make_archive(place, archive):
+    """A package of Debian's kind and an archive for apt with it alone."""
+    package = place / "tool"
+    for name, text, mode in (("DEBIAN/control", CONTROL, 0o644), ("DEBIAN/postinst", "#!/bin/sh\ngroupadd tool\n", 0o755),
+                             ("usr/bin/tool", "#!/bin/sh\necho tool runs\n", 0o755)):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+        (package / name).chmod(mode)
+    archive.mkdir()
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", package, archive / "tool.deb"], check=True, capture_output=True)
+    data = (archive / "tool.deb").read_bytes()
+    (archive / "Packages").write_text(f"{CONTROL}Filename: ./tool.deb\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n")
+
+
+def test_packages_are_installed_and_gone_afterwards():
+    """apt and dpkg, from a file and from an archive; what it has brought is not there in the next run, nor on the host."""
+    with small_host() as host, directory() as place:
+        make_archive(place, host.path("/opt/archive"))
+        host.write("/etc/apt/sources.list", "deb [trusted=yes] file:/opt/archive ./\n")
+        looks = "ls -lA /usr/bin /etc /var/lib/dpkg; cat /var/lib/dpkg/status"
+        before = host.sh(looks)
+        checks = "tool; dpkg -s tool | grep Status; grep -c ^tool: /etc/group; dpkg -r tool >/dev/null; ls /usr/bin/tool 2>/dev/null || echo removed"
+        for options, names in (((), "/opt/archive/tool.deb"), (("--root-add", "/etc/apt"), "tool")):
+            script = f"(apt-get update && apt-get install -y {names}) >/tmp/log 2>&1 || cat /tmp/log; {checks}"
+            result = host.run_ok("--user", "root", *options, "--", "sh", "-ec", script)
+            expect_equal(result.out, "tool runs\nStatus: install ok installed\n1\nremoved\n")
+        expect_equal(host.sh(looks), before, "the host")
+        expect_equal(host.run_ok("--", "sh", "-c", "ls /usr/bin/tool 2>/dev/null || echo gone").out, "gone\n")
+
+
+def test_node_npm_and_pip_install_in_the_root():
+    """As root of the guest `npm install -g` and `pip install`, as the agent into its home: and then they run."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if not node or not npm:
+        raise harness.Skip("node and npm are not on this host")
+    with small_host() as host:
+        (host.path("/usr/local/share/archives")).mkdir(parents=True)
+        npm_archive(host.path("/usr/local/share/archives/p0.tgz"), "p0", "tool0")
+        wheel(host.path("/usr/local/share/archives/package0-1.0-py3-none-any.whl"), "package0")
+        pip_tools(host.path("/usr/lib/python3/dist-packages"))
+        shutil.copytree(pathlib.Path(npm).resolve().parents[1], host.path("/usr/lib/node_modules/npm"), symlinks=True)
+        shutil.copy(pathlib.Path(node).resolve(), host.path("/usr/bin/node"))
+        libraries(node, host.path("/usr/lib/x86_64-linux-gnu"))
+        host.path("/usr/bin/npm").symlink_to("../lib/node_modules/npm/bin/npm-cli.js")
+        host.sh("chmod -R a+rX /usr/lib/node_modules /usr/lib/python3 /usr/local")
+        pip = "python3 -m pip install -q --no-index --disable-pip-version-check --break-system-packages --root-user-action=ignore "
+        archives = "/usr/local/share/archives"
+        script = f"npm install -g --offline --no-audit --no-fund --silent {archives}/p0.tgz; tool0; " \
+                 f"{pip} {archives}/package0-1.0-py3-none-any.whl; package0"
+        for user, prefix in (("root", ""), ("agent", "export npm_config_prefix=$HOME/.local PATH=$HOME/.local/bin:$PATH; ")):
+            result = host.run_ok("--user", user, "--memory", "1024M", "--", "sh", "-ec", prefix + script)
+            expect_equal(result.out, "p0\npackage0\n", f"as {user}: {result.err}")
+        expect_equal(host.run_ok("--", "sh", "-c", "command -v tool0 || command -v package0 || echo gone").out, "gone\n")
 
 
 def test_scratch_bounds_what_lives_in_memory():
