@@ -12,6 +12,7 @@
 
 #include "tests/unit/erofs_image.h"
 #include "tests/unit/host_fixture.h"
+#include "vmm/base/clock.h"
 
 static const char plain_host[] =
 	"mkdir -p usr/bin usr/lib/python3 usr/local/bin usr/share opt/tool etc/alternatives "
@@ -299,6 +300,43 @@ static void the_device_is_the_host(void **state)
 	host_stop(&host);
 }
 
+struct shown {
+	unsigned int times;
+	uint32_t names;
+};
+
+static void on_show(void *context, uint32_t names)
+{
+	struct shown *shown = context;
+
+	assert_true(names >= shown->names);
+	shown->names = names;
+	shown->times++;
+}
+
+/* As many as an ordinary system has; the time is ten times what it takes on a quiet machine. */
+static void two_hundred_thousand_files_take_seconds(void **state)
+{
+	struct shown shown = {0};
+	const struct host_progress progress = {.show = on_show, .context = &shown};
+	uint64_t begin, taken;
+	struct host host;
+
+	(void)state;
+	host_start(&host, "mkdir -p usr/share && for i in $(seq 400); do mkdir usr/share/$i && "
+			  "(cd usr/share/$i && seq 500 | xargs touch); done");
+	begin = clock_monotonic_ns();
+	assert_int_equal(host_image_build(&host.image, &host.plan, &progress), 0);
+	taken = clock_monotonic_ns() - begin;
+	print_message("%llu files in %llu ms, shown %u times\n",
+		      (unsigned long long)host.image.counts.files,
+		      (unsigned long long)taken / 1000000, shown.times);
+	assert_in_range(host.image.counts.files, 200000, 200020); /* and what is made */
+	assert_true(taken < 10000000000ULL);
+	assert_true(shown.times > 100 && shown.names > 200000);
+	host_stop(&host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +350,7 @@ int main(void)
 		cmocka_unit_test(names_and_paths_are_hidden),
 		cmocka_unit_test(other_mounts_stay_outside),
 		cmocka_unit_test(the_device_is_the_host),
+		cmocka_unit_test(two_hundred_thousand_files_take_seconds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
