@@ -59,6 +59,32 @@ git status --porcelain
         expect_equal(git(place, "status", "--porcelain"), "", "status on the host")
 
 
+def test_git_layouts():
+    """A clone, a linked worktree with its repository in another share, a submodule, worktrees beside a bare repository."""
+    with directory() as place:
+        origin, bare = place / "origin", place / "bare"
+        for top in (origin, bare):
+            top.mkdir()
+        repository(origin)
+        git(place, "clone", "-q", "origin", "clone")
+        git(place / "clone", "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin), "sub")
+        git(place / "clone", "commit", "-qm", "sub")
+        git(place / "clone", "worktree", "add", "-q", "-b", "linked", str(place / "linked"))
+        git(bare, "clone", "-q", "--bare", str(origin), ".bare")
+        (bare / ".git").write_text("gitdir: ./.bare\n")
+        git(bare, "worktree", "add", "-q", "-b", "tree", "tree")
+        commit = "echo guest >>a && git add a && git commit -qm guest && git status --porcelain"
+        for share, where in ((["clone"], "clone"), (["clone"], "clone/sub"), (["linked", "clone"], "linked"), (["bare"], "bare/tree")):
+            options = [word for name in share for word in ("--share", str(place / name))]
+            result = guest(place / share[0], f"cd {place / where} && {commit}", *options[2:])
+            expect_equal((result.status, result.out), (0, ""), f"a commit in {where}: {result.err}")
+            expect("refused" not in result.err, f"a refusal in {where}: {result.err}")
+            expect_equal(git(place / where, "log", "-1", "--format=%an %s"), "G guest\n", where)
+            expect_equal(git(place / where, "fsck", "--full", "--no-dangling"), "", where)
+        refused = guest(bare, "cd tree; git config core.fsmonitor x && exit 1; echo x >../.bare/hooks/post-checkout && exit 2; exit 0")
+        expect_equal(refused.status, 0, "what a repository beside its worktrees lets change")
+
+
 def test_what_git_may_not_do():
     """Hooks and configuration: the error is git's, the reason and the way out are on mvagent's standard error."""
     with directory() as place:
@@ -165,7 +191,7 @@ def test_hard_links_out_of_the_tree():
 
 
 def test_add_and_restore_with_host_status():
-    """The loop that corrupts indexes elsewhere, with a git on the host looking on."""
+    """A minute of the loop that corrupts indexes elsewhere, with a git on the host looking on."""
     with directory() as place:
         repository(place)
         for number in range(40):
@@ -184,7 +210,7 @@ def test_add_and_restore_with_host_status():
         thread = threading.Thread(target=look)
         thread.start()
         script = r"""
-end=$(($(date +%s) + 20)); n=0
+end=$(($(date +%s) + 60)); n=0
 while [ $(date +%s) -lt $end ]; do
   for i in 1 2 3 4 5; do echo $n >> f$i; done
   git add . || exit 1
@@ -338,6 +364,92 @@ echo x >> target/lib7; tail -n 1 target/deps/lib7-hash
         for number in range(1, 41):
             one, other = (place / "target" / f"lib{number}").stat(), (place / "target" / "deps" / f"lib{number}-hash").stat()
             expect_equal(one.st_ino, other.st_ino, f"link {number}")
+
+
+SPARSE = r"""
+import hashlib, os, random, subprocess, sys
+choice = random.Random(7)
+for number in range(1, 41):
+    size, name = choice.choice((5, 4096, 40000, 131071, 131073)), f"file{number}"
+    for _ in range(number):
+        with open(name, "r+b" if os.path.exists(name) else "wb") as file:
+            file.seek(choice.randrange(size))
+            file.write(choice.randbytes(choice.randrange(1, size)))
+    copies = [subprocess.run(command, check=True) and f"copy.{place}.{number}" for place, command in enumerate((
+        ["cp", "--sparse=auto", name, f"copy.0.{number}"], ["cp", "--sparse=always", name, f"copy.1.{number}"],
+        ["cp", "--reflink=auto", "-p", name, f"copy.2.{number}"], ["dd", "bs=7777", "status=none", f"if={name}", f"of=copy.3.{number}"]))]
+    sums = {hashlib.sha256(open(path, "rb").read()).hexdigest() for path in (name, *copies)}
+    assert len(sums) == 1, (number, size, sums)
+    data = open(name, "rb").read()
+    # A hole there may be, where a write went past the end, but never in place of data.
+    status = os.stat(name)
+    with open(name, "rb") as file:
+        at = 0
+        while at < status.st_size:
+            try: begin = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError: begin = status.st_size
+            assert not any(data[at:begin]), (number, at, begin)
+            at = os.lseek(file.fileno(), begin, os.SEEK_HOLE) if begin < status.st_size else begin
+    assert status.st_blocks > 0
+print("ok")
+"""
+
+
+def test_copies_of_rewritten_files():
+    """Files that were written in place 1 to 40 times: what `cp` takes for holes are holes, and every copy is whole."""
+    with directory() as place:
+        result = harness.run_ok("--share", str(place), "--", "python3", "-c", SPARSE, limit=300)
+        expect_equal(result.out, "ok\n")
+        for number in range(1, 41):
+            sums = {hashlib.sha256((place / name).read_bytes()).hexdigest()
+                    for name in (f"file{number}", *(f"copy.{which}.{number}" for which in range(4)))}
+            expect_equal(len(sums), 1, f"copies of file{number} on the host")
+
+
+def test_reads_of_every_size():
+    """Around the sizes at which requests are split: one read(2) has it all, and it is what the host has."""
+    sizes = [base + more for base in (128 << 10, 1 << 20, 16 << 20) for more in (-4097, -1, 0, 1, 4096)]
+    script = "import hashlib, os, sys\nfor n in sys.argv[1:]:\n f = os.open(n, os.O_RDONLY)\n data = os.read(f, 20 << 20)\n" \
+             " print(len(data), hashlib.sha256(data).hexdigest())"
+    with directory() as place:
+        wanted = []
+        for size in sizes:
+            data = os.urandom(size)
+            (place / f"f{size}").write_bytes(data)
+            wanted.append(f"{size} {hashlib.sha256(data).hexdigest()}")
+        for cache in ("shared", "none"):
+            result = harness.run_ok("--cache", cache, "--memory", "512M", "--share", str(place), "--", "python3", "-c", script,
+                                    *(f"f{size}" for size in sizes))
+            expect_equal(result.out.splitlines(), wanted, f"with --cache {cache}")
+
+
+def test_directories_opened_and_closed_without_end():
+    """By eight processes at once, some of them through descriptors that others have inherited."""
+    script = r"""
+import os
+for number in range(20): os.makedirs(f"d{number}/e", exist_ok=True)
+kept = [os.open(f"d{number}", os.O_RDONLY | os.O_DIRECTORY) for number in range(20)]
+children = []
+for which in range(8):
+    child = os.fork()
+    if child == 0:
+        for number in range(400):
+            assert os.listdir(f"d{number % 20}") == ["e"]
+            fd = os.open(f"d{(number + which) % 20}/e", os.O_RDONLY | os.O_DIRECTORY)
+            again = os.dup(fd)
+            os.close(fd)
+            assert os.listdir(again) == []
+            os.close(again)
+            os.lseek(kept[number % 20], 0, os.SEEK_SET)
+            os.listdir(kept[number % 20])
+        os._exit(0)
+    children.append(child)
+assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+print("ok")
+"""
+    with directory() as place:
+        result = harness.run_ok("--share", str(place), "--", "python3", "-c", script, limit=300)
+        expect_equal((result.out, result.err), ("ok\n", ""))
 
 
 def test_many_files_few_descriptors():
