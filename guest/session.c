@@ -11,10 +11,12 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "guest/command.h"
 #include "guest/control.h"
+#include "guest/memory_watch.h"
 #include "guest/relay.h"
 #include "guest/terminal.h"
 #include "vmm/base/bytes.h"
@@ -42,6 +44,8 @@ struct session {
 	int children; /* a signalfd for SIGCHLD */
 	struct terminal terminal;
 	struct relay relays[RELAYS];
+	struct memory_watch memory;
+	time_t memory_looked; /* seconds of CLOCK_MONOTONIC */
 	enum phase phase;
 	pid_t command;
 	int status; /* as of wait(2) */
@@ -257,6 +261,30 @@ static bool do_rest(struct session *session)
 	return more;
 }
 
+/* Once a second, also while events keep coming. */
+static bool is_time_to_look(struct session *session)
+{
+	struct timespec now;
+
+	if (session->memory.meminfo_fd < 0)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (now.tv_sec == session->memory_looked)
+		return false;
+	session->memory_looked = now.tv_sec;
+	return true;
+}
+
+static int tell_of_memory(struct session *session)
+{
+	uint32_t what;
+	int error = 0;
+
+	while (!error && (what = memory_watch_look(&session->memory)))
+		error = message_send_value(session->control.fd, SESSION_MEMORY, what);
+	return error;
+}
+
 /* Until no process is left and the host has all output. 0, or -errno when the host is gone. */
 static int run_loop(struct session *session)
 {
@@ -264,12 +292,17 @@ static int run_loop(struct session *session)
 	bool more = false;
 	int error = 0;
 
+	const int pause = session->memory.meminfo_fd >= 0 ? MEMORY_WATCH_MS : -1;
+
 	while (session->phase != PHASE_DRAINING || !session->relays[OUTPUT].finished ||
 	       !session->relays[ERRORS].finished) {
-		int count = epoll_wait(session->epoll, events, ARRAY_SIZE(events), more ? 0 : -1);
+		int count =
+			epoll_wait(session->epoll, events, ARRAY_SIZE(events), more ? 0 : pause);
 
 		if (count < 0 && errno != EINTR)
 			return -errno;
+		if (is_time_to_look(session))
+			error = tell_of_memory(session);
 		for (int index = 0; !error && index < count; index++) {
 			if (events[index].data.u32 == TAG_CONTROL)
 				error = handle_control(session);
@@ -294,6 +327,7 @@ static struct session *session_create(int control)
 	session->control.fd = control;
 	session->epoll = session->children = -1;
 	session->terminal = (struct terminal){-1, -1};
+	session->memory = MEMORY_WATCH_NONE;
 	for (int index = INPUT; index < RELAYS; index++) {
 		struct relay *relay = &session->relays[index];
 
@@ -308,6 +342,7 @@ static void session_destroy(struct session *session)
 	for (int index = INPUT; index < RELAYS; index++)
 		relay_abandon(&session->relays[index]);
 	terminal_close(&session->terminal);
+	memory_watch_close(&session->memory);
 	fd_close(&session->children);
 	fd_close(&session->epoll);
 	free(session);
@@ -321,6 +356,8 @@ int session_run(int control, int streams[3], const struct session_start *start,
 
 	if (!session)
 		return failure_set(failure, SESSION_STAGE_SETUP, -ENOMEM, "allocating a session");
+	if (start->flags & SESSION_FLAG_MEMORY && memory_watch_open(&session->memory) < 0)
+		message("cannot watch memory");
 	error = start_command(session, streams, start, failure);
 	if (!error)
 		error = message_send_empty(control, SESSION_STARTED);
@@ -330,6 +367,8 @@ int session_run(int control, int streams[3], const struct session_start *start,
 			message("cannot lock memory: errno %d", errno);
 		error = run_loop(session);
 	}
+	if (!error)
+		error = tell_of_memory(session);
 	if (!error) {
 		shares_sync(shares);
 		error = message_send_value(control, SESSION_EXITED, (uint32_t)session->status);

@@ -258,9 +258,26 @@ def test_memory_runs_out():
     program = "x = []\nwhile True: x.append(b'x' * (1 << 26))"
     result, outcome = run_json("--memory", "128", "--", "python3", "-c", program)
     expect_equal((result.status, outcome["outcome"], outcome["command_signal"]), (137, "signaled", 9), "end")
+    expect_equal(outcome["guest_memory"]["ran_out"], True, "told in the outcome")
+    expect_in("the guest's memory (--memory 128M) ran out, and its kernel ended a process", result.err, "standard error")
     command = 'python3 -c "$0"; echo "python ended with $?"; exit 9'
     result, outcome = run_json("--memory", "128", "--", "sh", "-c", command, program)
     expect_equal((result.status, result.stdout.splitlines()[-1:]), (9, [b"python ended with 137"]), "end")
+
+
+def test_memory_that_is_nearly_used():
+    """A warning at 85 percent and one at 95, and none for a guest that has room."""
+    program = ("used() { awk '/MemTotal/ {t=$2} /MemAvailable/ {a=$2} END {print int(100*(t-a)/t)}' /proc/meminfo; }\n"
+               "for level in 85 95; do\n"
+               "    while [ $(used) -lt $level ]; do head -c 1M /dev/zero >>/tmp/f; done; sleep 3\n"
+               "done; rm /tmp/f")
+    result, outcome = run_json("--memory", "256", "--scratch", "256", "--", "sh", "-c", program)
+    expect_equal((result.status, outcome["guest_memory"]), (0, {"warned_percent": 95, "ran_out": False}), "end")
+    expect_equal([line for line in result.err.splitlines() if "memory" in line],
+                 ["mvagent: 85% of the guest's memory (--memory 256M) are in use",
+                  "mvagent: 95% of the guest's memory (--memory 256M) are in use"], "warnings")
+    result, outcome = run_json("--memory", "128", "--", "sleep", "2")
+    expect_equal((result.err, outcome["guest_memory"]), ("", {"warned_percent": 0, "ran_out": False}), "with room")
 
 
 def test_memory_full_of_files():

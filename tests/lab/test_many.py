@@ -9,7 +9,7 @@ import threading
 import harness
 from harness import directory, expect, expect_equal
 
-RUNS = int(os.environ.get("MANY_RUNS", "200"))
+RUNS = int(os.environ.get("MANY_RUNS", "60"))
 
 
 def host_state():

@@ -388,7 +388,7 @@ static void test_receive(void **state)
 	assert_int_equal(message.length, 0);
 	free(bytes);
 	assert_int_equal(receive_bytes("\0\0\0\0\0\0\0\0", 8, &message), -EPROTO);
-	assert_int_equal(receive_bytes("\11\0\0\0\0\0\0\0", 8, &message), -EPROTO);
+	assert_int_equal(receive_bytes("\12\0\0\0\0\0\0\0", 8, &message), -EPROTO);
 	assert_int_equal(receive_bytes("\2\0\0\0\1\0\100\0", 8, &message), -EPROTO);
 	assert_int_equal(receive_bytes("\2\0\0\0\377\377\377\377", 8, &message), -EPROTO);
 	assert_int_equal(session_receive(-1, &message), -EBADF);

@@ -211,6 +211,8 @@ void record_lines_limits(struct record *record, const struct report *report)
 {
 	if (report->outcome.kind == OUTCOME_TIME_LIMIT)
 		add_limit(record, "time");
+	if (report->memory_ran_out)
+		add_limit(record, "guest-memory");
 	if (report->cgroup.kills)
 		add_limit(record, "memory");
 }

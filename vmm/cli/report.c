@@ -118,6 +118,14 @@ static void add_outcome(cJSON *root, const struct outcome *outcome)
 		cJSON_AddNullToObject(root, "message");
 }
 
+static void add_memory(cJSON *root, const struct report *report)
+{
+	cJSON *object = cJSON_AddObjectToObject(root, "guest_memory");
+
+	cJSON_AddNumberToObject(object, "warned_percent", report->memory_percent);
+	cJSON_AddBoolToObject(object, "ran_out", report->memory_ran_out);
+}
+
 /* null without --cgroup. */
 static void add_cgroup(cJSON *root, const struct report *report)
 {
@@ -156,6 +164,7 @@ static cJSON *report_build(const struct report *report)
 
 	network_report_add_json(&report->network, &report->counters, root);
 
+	add_memory(root, report);
 	add_cgroup(root, report);
 
 	timings = cJSON_AddObjectToObject(root, "milliseconds");

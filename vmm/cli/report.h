@@ -32,6 +32,8 @@ struct report {
 	struct monitor_counters boot_counters; /* up to the command's start */
 	struct monitor_counters counters;      /* of the whole run */
 	struct network_report network;         /* what the command tried to reach */
+	uint32_t memory_percent; /* of the guest's own were in use: the last warning; 0: none */
+	bool memory_ran_out;     /* and its kernel ended a process */
 	bool has_cgroup;
 	struct cgroup_use cgroup; /* what --cgroup counted */
 	uint64_t moments[MOMENT_COUNT];

@@ -35,7 +35,7 @@ static int run_encode_start(const struct run *run, struct supervisor *supervisor
 	const struct image_settings *settings = run_image_settings(&run->inputs.image);
 	struct session_share shares[LIMIT_SHARES];
 	struct session_start start = {
-		.flags = supervisor->terminal ? SESSION_FLAG_TERMINAL : 0,
+		.flags = SESSION_FLAG_MEMORY | (supervisor->terminal ? SESSION_FLAG_TERMINAL : 0),
 		.uid = run->identity.uid,
 		.gid = run->identity.gid,
 		.user = run->identity.user,

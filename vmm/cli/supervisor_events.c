@@ -167,6 +167,28 @@ static void supervisor_serve_exited(struct supervisor *supervisor,
 		outcome_give(outcome, OUTCOME_EXITED, WEXITSTATUS((int)status), "%s", "");
 }
 
+/* The guest's word, taken once for each thing that it can say. */
+static void supervisor_serve_memory(struct supervisor *supervisor,
+				    const struct session_message *message)
+{
+	const unsigned long long mib = supervisor->options->memory_mib;
+	struct report *report = supervisor->report;
+	uint32_t what;
+
+	if (session_decode_value(message->payload, message->length, &what) < 0)
+		return;
+	if (what == SESSION_MEMORY_OUT && !report->memory_ran_out) {
+		report->memory_ran_out = true;
+		log_warning("the guest's memory (--memory %lluM) ran out, and its kernel ended a "
+			    "process; a larger --memory gives it more",
+			    mib);
+	} else if ((what == SESSION_MEMORY_HIGH || what == SESSION_MEMORY_VERY_HIGH) &&
+		   what > report->memory_percent) {
+		report->memory_percent = what;
+		log_warning("%u%% of the guest's memory (--memory %lluM) are in use", what, mib);
+	}
+}
+
 void supervisor_serve_control(struct supervisor *supervisor)
 {
 	struct session_message message;
@@ -184,6 +206,8 @@ void supervisor_serve_control(struct supervisor *supervisor)
 			supervisor_serve_failed(supervisor, &message);
 		else if (message.type == SESSION_EXITED)
 			supervisor_serve_exited(supervisor, &message);
+		else if (message.type == SESSION_MEMORY)
+			supervisor_serve_memory(supervisor, &message);
 	}
 	if (result < 0 && !supervisor->session_over) {
 		/* The machine's end, which comes next on the monitor socket, says why. */

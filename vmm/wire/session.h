@@ -15,8 +15,9 @@
  *
  * Order on control:
  *   guest HELLO, host START, guest opens its streams, guest STARTED or FAILED,
- *   then host WINDOW, SIGNAL, KILL at any time, at last guest EXITED, sent when all processes of
- * the session are gone, all output was handed over, and every file system was synced.
+ *   then host WINDOW, SIGNAL, KILL and guest MEMORY at any time, at last guest EXITED, sent when
+ * all processes of the session are gone, all output was handed over, and every file system was
+ * synced.
  */
 #ifndef MVAGENT_WIRE_SESSION_H
 #define MVAGENT_WIRE_SESSION_H
@@ -50,6 +51,7 @@ enum session_type {
 	SESSION_WINDOW,    /* host: uint32 rows << 16 | columns */
 	SESSION_SIGNAL,    /* host: uint32 signal number, to the command's process group */
 	SESSION_KILL,      /* host: no payload; SIGKILL to every process of the session */
+	SESSION_MEMORY,    /* guest: uint32, enum session_memory; each at most once */
 };
 
 /* Little endian on the wire, like everything below. */
@@ -72,6 +74,13 @@ struct session_failure {
 	const char *text; /* what was being done, at most SESSION_FAILURE_TEXT_BYTES */
 };
 
+/* What becomes of the guest's memory, in percent of it that are in use. */
+enum session_memory {
+	SESSION_MEMORY_HIGH = 85,
+	SESSION_MEMORY_VERY_HIGH = 95,
+	SESSION_MEMORY_OUT = 100, /* its kernel has ended a process for want of memory */
+};
+
 struct session_share {
 	const char *tag;  /* of the virtio-fs device */
 	const char *path; /* absolute mount point in the guest */
@@ -79,6 +88,7 @@ struct session_share {
 };
 
 #define SESSION_FLAG_TERMINAL 1U /* the command gets a pty */
+#define SESSION_FLAG_MEMORY   4U /* MEMORY is wanted */
 
 /* The payload of START: the numbers of struct session_start in the order of its fields, then its
  * names, then the shares (tag, path, read_only), the arguments and the variables. A string is its

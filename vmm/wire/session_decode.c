@@ -83,8 +83,8 @@ static int take_numbers(struct reader *reader, struct session_start *start)
 		if (take_uint32(reader, numbers[index]))
 			return -EPROTO;
 	}
-	if (start->flags & ~SESSION_FLAG_TERMINAL || start->uid == UINT32_MAX ||
-	    start->gid == UINT32_MAX)
+	if (start->flags & ~(SESSION_FLAG_TERMINAL | SESSION_FLAG_MEMORY) ||
+	    start->uid == UINT32_MAX || start->gid == UINT32_MAX)
 		return -EPROTO;
 	if (start->flags & SESSION_FLAG_TERMINAL &&
 	    (!start->rows || !start->columns || start->rows > UINT16_MAX ||

@@ -20,7 +20,8 @@ int session_check_header(const struct session_header *header, uint32_t *type, ui
 {
 	*type = le32toh(header->type);
 	*length = le32toh(header->length);
-	if (*type < SESSION_HELLO || *type > SESSION_KILL || *length > LIMIT_SESSION_MESSAGE_BYTES)
+	if (*type < SESSION_HELLO || *type > SESSION_MEMORY ||
+	    *length > LIMIT_SESSION_MESSAGE_BYTES)
 		return -EPROTO;
 	return 0;
 }
