@@ -73,11 +73,13 @@ class Guest:
             stream.close()
 
     def see(self, path, wanted, limit):
-        """Asks until the answer is the wanted one; returns how long that took, or None."""
+        """Asks until the answer is the wanted one; returns how long that took and how many questions, or None."""
         start = time.monotonic()
+        questions = 0
         while time.monotonic() - start < limit:
+            questions += 1
             if self.ask(path) == wanted:
-                return time.monotonic() - start
+                return time.monotonic() - start, questions
         return None
 
 
@@ -124,7 +126,7 @@ def fill(place):
 
 
 def measure(options, limit):
-    """How long each edit takes to be seen, by path; None for those that were not within the limit."""
+    """{path: what Guest.see says of the edit of it}."""
     os.umask(0o022)
     with directory() as place:
         fill(place)
@@ -143,24 +145,27 @@ def measure(options, limit):
 
 
 def test_edits_are_seen_at_once():
-    """Long before the ten minutes that the guest may keep what it was told."""
+    """Within 100 ms, where the guest may keep for ten minutes what it was told; on a machine that is busy with others, where
+    a question alone can take as long, by the third question."""
     seen = measure((), 20)
-    missing = [path for path, seconds in seen.items() if seconds is None]
+    missing = [path for path, found in seen.items() if found is None]
     expect(not missing, f"never seen: {missing}")
-    print("     seen after " + ", ".join(f"{path} {seconds * 1000:.0f} ms" for path, seconds in seen.items()))
+    print("     seen after " + ", ".join(f"{path} {seconds * 1000:.0f} ms" for path, (seconds, _) in seen.items()))
+    late = {path: found for path, found in seen.items() if found[0] > 0.1 and found[1] > 3}
+    expect(not late, f"seen late (seconds, questions): {late}")
 
 
 def test_without_notes_a_second_passes():
     """The same without notes to the guest: what is kept for a second is seen after it. So the test above can fail."""
     seen = measure(("--no-notes",), 20)
-    expect(all(seconds is not None for seconds in seen.values()), f"never seen: {seen}")
-    late = [path for path, seconds in seen.items() if seconds > 0.4]
+    expect(all(seen.values()), f"never seen: {seen}")
+    late = [path for path, (seconds, questions) in seen.items() if seconds > 0.4 and questions > 3]
     expect(len(late) >= 4, f"only {late} were seen late: {seen}")
 
 
 def test_without_cache():
     seen = measure(("--cache", "none"), 20)
-    expect(all(seconds is not None for seconds in seen.values()), f"never seen: {seen}")
+    expect(all(seen.values()), f"never seen: {seen}")
 
 
 def test_inotify_events():

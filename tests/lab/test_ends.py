@@ -226,6 +226,28 @@ def test_death_of_a_process():
             expect_equal((place / "file").read_text(), "before\n", "what was written before")
 
 
+def test_what_fsync_returned_for_survives():
+    """All processes of a run are killed at one time: what was made safe by then is on the host, however the share is cached."""
+    script = ("import os\n"
+              "f = os.open('file', os.O_RDWR | os.O_CREAT, 0o644)\n"
+              "os.write(f, b'x' * 3000000)\nos.fsync(f)\n"
+              "os.mkdir('d')\ng = os.open('d/renamed.tmp', os.O_RDWR | os.O_CREAT, 0o644)\nos.write(g, b'whole')\nos.fdatasync(g)\n"
+              "os.rename('d/renamed.tmp', 'd/renamed')\nos.fsync(os.open('d', os.O_RDONLY))\n"
+              "print('ready', flush=True)\n"
+              "while True: os.pwrite(f, b'y' * 100, 0)\n")
+    for cache in ("shared", "exclusive", "none"):
+        with directory() as place:
+            with started("--cache", cache, "--share", str(place), "--", "python3", "-c", script) as it:
+                it.wait_for(b"ready")
+                for pid in harness.processes():
+                    os.kill(pid, signal.SIGKILL)
+                it.process.wait(timeout=harness.LIMIT)
+            harness.expect_nothing_left()
+            found = (place / "file").read_bytes()
+            expect_equal((len(found), found[100:] == b"x" * 2999900), (3000000, True), f"with --cache {cache}")
+            expect_equal((place / "d/renamed").read_bytes(), b"whole", f"with --cache {cache}")
+
+
 def test_death_of_mvagent():
     with directory() as place:
         for stage in ("boot", "command"):
