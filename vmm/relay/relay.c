@@ -95,24 +95,11 @@ static struct connection *find_free(struct relay *relay)
 
 static void send_answer(const struct relay *relay, const struct lend_message *answer, int fd)
 {
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec vector = {(void *)(uintptr_t)answer, sizeof(*answer)};
-	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
-						  .cmsg_level = SOL_SOCKET,
-						  .cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	}
 	/* mvagent-vmm always reads on: its questions do not wait for us. */
-	if (sendmsg(relay->lender_fd, &message, MSG_NOSIGNAL) < 0 && errno != EPIPE)
-		log_errno(-errno, "cannot answer mvagent-vmm");
+	int error = fd_send(relay->lender_fd, answer, sizeof(*answer), &fd, fd >= 0 ? 1 : 0);
+
+	if (error && error != -EPIPE)
+		log_errno(error, "cannot answer mvagent-vmm");
 }
 
 /* One end for the guest, one for us; none when there are connections enough. */
