@@ -462,6 +462,32 @@ static void test_help(void **state)
 	command_line_free(&line);
 }
 
+static void test_reasons(void **state)
+{
+	struct command_line line;
+
+	(void)state;
+	assert_int_equal(PARSE(&line, "--share", ".", "--at", "/src", "--why", "it edits",
+			       "--allow", "example.com", "--allow", "example.org", "--why",
+			       "packages", "true"),
+			 RUN_OPTIONS_RUN);
+	assert_int_equal(line.options.reason_count, 2);
+	assert_string_equal(line.options.reasons[0].option, "share");
+	assert_string_equal(line.options.reasons[0].value, ".");
+	assert_string_equal(line.options.reasons[0].why, "it edits");
+	assert_string_equal(line.options.reasons[1].option, "allow");
+	assert_string_equal(line.options.reasons[1].value, "example.org");
+	command_line_free(&line);
+	assert_int_equal(PARSE(&line, "--why", "nothing is before it", "true"), RUN_OPTIONS_ERROR);
+	assert_non_null(strstr(line.capture.text, "after the option that it is for"));
+	command_line_free(&line);
+	assert_int_equal(PARSE(&line, "--share", ".", "--why", "one", "--why", "two", "true"),
+			 RUN_OPTIONS_ERROR);
+	command_line_free(&line);
+	assert_int_equal(PARSE(&line, "--share", ".", "--why", "", "true"), RUN_OPTIONS_ERROR);
+	command_line_free(&line);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_bad_mount_points),
 		cmocka_unit_test(test_two_mount_points),
 		cmocka_unit_test(test_variable_names),
+		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_unknown_options),
 		cmocka_unit_test(test_missing_value_and_command),
 		cmocka_unit_test(test_no_command_with_an_image),

@@ -98,7 +98,8 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 #define LIMIT_POLICY_PATHS      1024
 #define LIMIT_POLICY_PATH_NAMES 16384U
 
-#define LIMIT_RUN_RULES 256 /* given on the command line */
+#define LIMIT_RUN_RULES   256 /* given on the command line */
+#define LIMIT_RUN_REASONS 64  /* --why */
 
 /* Directories watched for changes of the host: each is a mark of fanotify, of which the system
  * allows a user so many (fs.fanotify.max_user_marks). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/cli/record_lines.h"
 
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +132,33 @@ static void add_policy(cJSON *line, const struct run_record_start *start)
 	free(text);
 }
 
+/* Why the user opened what; of --env the name alone, of --share the directory as the policy has it.
+ */
+static void add_reasons(cJSON *line, const struct run_options *options)
+{
+	cJSON *reasons = cJSON_AddArrayToObject(line, "reasons");
+
+	for (unsigned int i = 0; i < options->reason_count; i++) {
+		const struct run_reason *reason = &options->reasons[i];
+		char name[64], path[PATH_MAX];
+		const char *value = reason->value ? reason->value : "";
+		cJSON *object = cJSON_CreateObject();
+
+		snprintf(name, sizeof(name), "--%s", reason->option);
+		if (strcmp(name, "--share") == 0 && realpath(value, path))
+			value = path;
+		else if (strcmp(name, "--env") == 0)
+			value = snprintf(path, sizeof(path), "%.*s", (int)strcspn(value, "="),
+					 value) > 0
+					? path
+					: "";
+		cJSON_AddStringToObject(object, "option", name);
+		cJSON_AddItemToObject(object, "value", canonical_text(value, ARGUMENT_LIMIT));
+		cJSON_AddItemToObject(object, "why", canonical_text(reason->why, ARGUMENT_LIMIT));
+		cJSON_AddItemToArray(reasons, object);
+	}
+}
+
 cJSON *record_line_start(const char *run, const struct run_record_start *start)
 {
 	cJSON *line = cJSON_CreateObject();
@@ -144,6 +172,7 @@ cJSON *record_line_start(const char *run, const struct run_record_start *start)
 	add_arguments(line, "command_line", start->options, start->arguments);
 	add_arguments(line, "command", start->options, start->options->command);
 	add_policy(line, start);
+	add_reasons(line, start->options);
 	add_host(line);
 	return line;
 }

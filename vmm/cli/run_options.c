@@ -6,9 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/base/log.h"
-#include "vmm/base/number.h"
 #include "vmm/base/option.h"
+#include "vmm/cli/run_machine.h"
 #include "vmm/fs/policy.h"
 
 static const char usage[] =
@@ -56,6 +57,9 @@ static const char usage[] =
 	"                        let this host's programs reach a server of the command's, at\n"
 	"                        PORT of 127.0.0.1 or ADDRESS\n"
 	"  --env NAME[=VALUE]    give the command a variable, by default none of yours\n"
+	"  --why TEXT            why the option before it opens what it opens: for the record, "
+	"and\n"
+	"                        for 'mvagent review'\n"
 	"  --cpus N              virtual processors, 1 to 16 (default: 2, or what the host has)\n"
 	"  --memory SIZE         guest memory in MiB, or with suffix M or G (default: 2G)\n"
 	"  --timeout SECONDS     end the command after that time (suffixes s, m, h)\n"
@@ -97,6 +101,7 @@ enum {
 	OPTION_WORKDIR,
 	OPTION_USER,
 	OPTION_ENV,
+	OPTION_WHY,
 	OPTION_CPUS,
 	OPTION_MEMORY,
 	OPTION_TIMEOUT,
@@ -133,6 +138,7 @@ static const struct option long_options[] = {
 	NETWORK_OPTIONS{"workdir", required_argument, NULL, OPTION_WORKDIR},
 	{"user", required_argument, NULL, OPTION_USER},
 	{"env", required_argument, NULL, OPTION_ENV},
+	{"why", required_argument, NULL, OPTION_WHY},
 	{"cpus", required_argument, NULL, OPTION_CPUS},
 	{"memory", required_argument, NULL, OPTION_MEMORY},
 	{"timeout", required_argument, NULL, OPTION_TIMEOUT},
@@ -278,65 +284,6 @@ static int set_env(struct run_options *options, char *value)
 	return 0;
 }
 
-static int set_cpus(struct run_options *options, const char *value)
-{
-	uint64_t number;
-
-	if (number_parse(value, 1, LIMIT_VCPUS, &number) < 0) {
-		log_error("--cpus %s: a machine has 1 to %d processors", value, LIMIT_VCPUS);
-		return -EINVAL;
-	}
-	options->cpus = (unsigned int)number;
-	return 0;
-}
-
-static uint64_t host_memory_mib(void)
-{
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
-}
-
-static int set_memory(struct run_options *options, const char *value)
-{
-	static const uint64_t factors[] = {1, 1, 1024, 1024};
-	uint64_t host = host_memory_mib(), number;
-	int error = number_parse_scaled(value, "MmGg", factors, host, &number);
-
-	if (error == -EINVAL) {
-		log_error("--memory %s: give a size in MiB, or with suffix M or G", value);
-		return -EINVAL;
-	}
-	if (error || number < LIMIT_MEMORY_MIN_MIB) {
-		log_error("--memory %s: a machine can have from %dM to what this host has, %lluM",
-			  value, LIMIT_MEMORY_MIN_MIB, (unsigned long long)host);
-		return -EINVAL;
-	}
-	options->memory_mib = number;
-	return 0;
-}
-
-static int set_timeout(struct run_options *options, const char *value)
-{
-	static const uint64_t factors[] = {1, 60, 3600};
-	uint64_t number;
-	int error =
-		number_parse_scaled(value, "smh", factors, LIMIT_TIMEOUT_HOURS * 3600UL, &number);
-
-	if (error == -ERANGE) {
-		log_error("--timeout %s: at most %uh can be given; leave it out to let the command "
-			  "run as long as it likes",
-			  value, LIMIT_TIMEOUT_HOURS);
-		return -EINVAL;
-	}
-	if (error || number == 0) {
-		log_error("--timeout %s: give a number of seconds above 0, or with suffix s, m or "
-			  "h",
-			  value);
-		return -EINVAL;
-	}
-	options->timeout_seconds = (unsigned int)number;
-	return 0;
-}
-
 static int set_user(struct run_options *options, const char *value)
 {
 	options->as_root = strcmp(value, "root") == 0;
@@ -411,10 +358,37 @@ static void set_flag(struct run_options *options, int option)
 	}
 }
 
-static int set_option(void *context, int option, char *value)
+static int set_why(struct run_options *options, const char *value)
 {
-	struct run_options *options = context;
+	struct run_reason *reason = &options->reasons[options->reason_count];
 
+	if (!options->previous.option || !*value) {
+		log_error("--why %s: give a reason, after the option that it is for", value);
+		return -EINVAL;
+	}
+	if (options->reason_count == LIMIT_RUN_REASONS) {
+		log_error("--why %s: at most %d reasons can be given", value, LIMIT_RUN_REASONS);
+		return -E2BIG;
+	}
+	*reason = options->previous;
+	reason->why = value;
+	options->reason_count++;
+	options->previous = (struct run_reason){0};
+	return 0;
+}
+
+/* The name of an option, as the table has it. */
+static const char *option_name(int option)
+{
+	for (const struct option *entry = long_options; entry->name; entry++) {
+		if (entry->val == option)
+			return entry->name;
+	}
+	return NULL;
+}
+
+static int set_named_option(struct run_options *options, int option, char *value)
+{
 	if (network_is_option(option))
 		return run_network_apply(&options->network, option, value);
 	switch (option) {
@@ -434,12 +408,14 @@ static int set_option(void *context, int option, char *value)
 		return set_cache(options, value);
 	case OPTION_ENV:
 		return set_env(options, value);
+	case OPTION_WHY:
+		return set_why(options, value);
 	case OPTION_CPUS:
-		return set_cpus(options, value);
+		return run_machine_set_cpus(options, value);
 	case OPTION_MEMORY:
-		return set_memory(options, value);
+		return run_machine_set_memory(options, value);
 	case OPTION_TIMEOUT:
-		return set_timeout(options, value);
+		return run_machine_set_timeout(options, value);
 	case OPTION_CGROUP:
 		return cgroup_limits_parse(&options->cgroup, value);
 	case OPTION_USER:
@@ -470,14 +446,16 @@ static int set_option(void *context, int option, char *value)
 	return 0;
 }
 
-static void set_defaults(struct run_options *options)
+static int set_option(void *context, int option, char *value)
 {
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	uint64_t half = host_memory_mib() / 2;
+	struct run_options *options = context;
+	int error = set_named_option(options, option, value);
 
-	*options = (struct run_options){.cpus = online > 1 ? 2 : 1, .memory_mib = 2048};
-	if (half < options->memory_mib)
-		options->memory_mib = half > LIMIT_MEMORY_MIN_MIB ? half : LIMIT_MEMORY_MIN_MIB;
+	/* --at belongs to the share before it. */
+	if (option != OPTION_WHY && option != OPTION_AT)
+		options->previous =
+			(struct run_reason){.option = option_name(option), .value = value};
+	return error;
 }
 
 static const struct option_set option_set = {
@@ -493,7 +471,8 @@ enum run_options_result run_options_parse(struct run_options *options, int argc,
 {
 	int result;
 
-	set_defaults(options);
+	*options = (struct run_options){0};
+	run_machine_set_defaults(options);
 	result = option_set_parse(&option_set, argc, argv, options);
 	if (result <= 0)
 		return result < 0 ? RUN_OPTIONS_ERROR : RUN_OPTIONS_DONE;
@@ -507,6 +486,50 @@ enum run_options_result run_options_parse(struct run_options *options, int argc,
 		return RUN_OPTIONS_ERROR;
 	}
 	options->command = argv + result;
+	return RUN_OPTIONS_RUN;
+}
+
+/* Options of both, told apart by their values. */
+struct both {
+	struct run_options *options;
+	const struct run_more_options *more;
+};
+
+static int set_either(void *context, int option, char *value)
+{
+	const struct both *both = context;
+
+	if (option >= RUN_MORE_FIRST)
+		return both->more->apply(both->more->context, option, value);
+	return set_option(both->options, option, value);
+}
+
+enum run_options_result run_options_parse_more(struct run_options *options,
+					       const struct run_more_options *more, int argc,
+					       char **argv)
+{
+	struct option table[ARRAY_SIZE(long_options) + RUN_MORE_OPTIONS];
+	struct option_set set = option_set;
+	struct both both = {options, more};
+	unsigned int count = 0;
+	int result;
+
+	*options = (struct run_options){0};
+	run_machine_set_defaults(options);
+	for (; more->options[count].name; count++)
+		table[count] = more->options[count];
+	memcpy(table + count, long_options, sizeof(long_options));
+	set.options = table;
+	set.usage = more->usage;
+	set.help = more->help;
+	set.apply = set_either;
+	result = option_set_parse(&set, argc, argv, &both);
+	if (result <= 0)
+		return result < 0 ? RUN_OPTIONS_ERROR : RUN_OPTIONS_DONE;
+	options->command = argv + result;
+	if (run_root_check(&options->root) ||
+	    cgroup_limits_check(&options->cgroup, options->memory_mib))
+		return RUN_OPTIONS_ERROR;
 	return RUN_OPTIONS_RUN;
 }
 

@@ -3,6 +3,7 @@
 #ifndef MVAGENT_CLI_RUN_OPTIONS_H
 #define MVAGENT_CLI_RUN_OPTIONS_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,13 @@ struct run_share {
 struct run_rule {
 	const char *option; /* "--hide" */
 	const char *pattern;
+};
+
+/* Why something was opened to the command: --why, after the option that it is about. */
+struct run_reason {
+	const char *option; /* "share" */
+	const char *value;  /* as given, or NULL */
+	const char *why;
 };
 
 struct run_options {
@@ -56,7 +64,10 @@ struct run_options {
 	bool no_notes; /* of the host's changes to the guest */
 	unsigned int variable_count;
 	char **variables; /* --env, as given, in order; allocated */
-	char **command;   /* NULL-terminated; points into argv; NULL: the image's own */
+	unsigned int reason_count;
+	struct run_reason reasons[LIMIT_RUN_REASONS];
+	struct run_reason previous; /* the option that came last, without a reason */
+	char **command;             /* NULL-terminated; points into argv; NULL: the image's own */
 };
 
 enum run_options_result { RUN_OPTIONS_RUN, RUN_OPTIONS_DONE, RUN_OPTIONS_ERROR };
@@ -64,6 +75,24 @@ enum run_options_result { RUN_OPTIONS_RUN, RUN_OPTIONS_DONE, RUN_OPTIONS_ERROR }
 /* Parses argv (argv[0] is "run"). On RUN_OPTIONS_ERROR the sentence was printed. Free in every
  * case. */
 enum run_options_result run_options_parse(struct run_options *options, int argc, char **argv);
+
+/* Options that a command has beside those of run; it needs no COMMAND. */
+struct run_more_options {
+	const char *usage; /* what --help prints before what run says of its own */
+	const char *help;
+	const struct option
+		*options; /* the last one is all zeros; their values from RUN_MORE_FIRST on */
+	int (*apply)(void *context, int option, char *value);
+	void *context;
+};
+
+#define RUN_MORE_FIRST   0x5000
+#define RUN_MORE_OPTIONS 32 /* at most */
+
+/* As run_options_parse, for such a command. */
+enum run_options_result run_options_parse_more(struct run_options *options,
+					       const struct run_more_options *more, int argc,
+					       char **argv);
 void run_options_free(struct run_options *options);
 
 #endif
