@@ -47,9 +47,10 @@ static int become_user(uid_t uid, gid_t gid)
 static struct report run_command(const struct session_start *start, const int streams[3])
 {
 	sigset_t none;
+	const bool probe = start->flags & SESSION_FLAG_PROBE;
 	int error = set_surroundings(start, streams);
 
-	if (!error)
+	if (!error && !probe)
 		error = become_user(start->uid, start->gid);
 	if (error)
 		return (struct report){SESSION_STAGE_SETUP, error};
@@ -60,7 +61,10 @@ static struct report run_command(const struct session_start *start, const int st
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* execvp searches the PATH of the environment that it hands over: the command's. */
 	environ = (char **)(uintptr_t)start->variables;
-	execvp(start->arguments[0], (char *const *)(uintptr_t)start->arguments);
+	if (probe)
+		execv("/proc/self/exe", (char *const *)(uintptr_t)start->arguments);
+	else
+		execvp(start->arguments[0], (char *const *)(uintptr_t)start->arguments);
 	return (struct report){SESSION_STAGE_EXEC, -errno};
 }
 

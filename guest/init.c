@@ -22,6 +22,7 @@
 #include "guest/names.h"
 #include "guest/network.h"
 #include "guest/notify.h"
+#include "guest/probe.h"
 #include "guest/session.h"
 #include "guest/shares.h"
 #include "guest/vsock.h"
@@ -170,7 +171,7 @@ static void wait_for_host(int control)
 	} while (count > 0 || (count < 0 && errno == EINTR));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const char *memory = getenv(MEMORY_VARIABLE);
 	struct failure failure = {0};
@@ -178,6 +179,8 @@ int main(void)
 	sigset_t all;
 	int control, error;
 
+	if (argc > 0 && strcmp(argv[0], SESSION_PROBE_NAME) == 0)
+		return probe_main(argc, argv);
 	if (getpid() != 1) {
 		fputs("init: this program is the first process of an mvagent guest\n", stderr);
 		return 1;

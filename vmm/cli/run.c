@@ -2,6 +2,8 @@
 #include "vmm/cli/run.h"
 
 #include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +23,8 @@ struct run {
 	struct run_shares shares;
 	struct run_review review;
 	struct run_record record;
-	char **arguments; /* of `mvagent run` */
+	char **arguments;        /* of `mvagent run` */
+	struct run_probe *probe; /* in place of a command, or NULL */
 	struct report report;
 	struct report_file json;
 	bool outcome_printed; /* its sentence is on standard error already */
@@ -30,12 +33,40 @@ struct run {
 	struct cgroup cgroup;
 };
 
+/* The command, or what the guest's init is to run in its place; NULL-terminated. Allocated. */
+static const char **make_arguments(const struct run *run, char numbers[2][16])
+{
+	const char *const *given =
+		run->probe ? run->probe->items : (const char *const *)run->options.command;
+	const char **arguments, **next;
+	size_t count = 0;
+
+	while (given[count])
+		count++;
+	arguments = next = calloc(count + 5, sizeof(*arguments));
+	if (!arguments)
+		return NULL;
+	if (run->probe) {
+		snprintf(numbers[0], sizeof(numbers[0]), "%u", run->identity.uid);
+		snprintf(numbers[1], sizeof(numbers[1]), "%u", run->identity.gid);
+		*next++ = run->options.command[0];
+		*next++ = run->probe->number;
+		*next++ = numbers[0];
+		*next++ = numbers[1];
+	}
+	memcpy(next, given, count * sizeof(*given));
+	return arguments;
+}
+
 static int run_encode_start(const struct run *run, struct supervisor *supervisor)
 {
 	const struct image_settings *settings = run_image_settings(&run->inputs.image);
 	struct session_share shares[LIMIT_SHARES];
+	char numbers[2][16];
+	const char **arguments = make_arguments(run, numbers);
 	struct session_start start = {
-		.flags = SESSION_FLAG_MEMORY | (supervisor->terminal ? SESSION_FLAG_TERMINAL : 0),
+		.flags = SESSION_FLAG_MEMORY | (supervisor->terminal ? SESSION_FLAG_TERMINAL : 0) |
+			 (run->probe ? SESSION_FLAG_PROBE : 0),
 		.uid = run->identity.uid,
 		.gid = run->identity.gid,
 		.user = run->identity.user,
@@ -44,12 +75,14 @@ static int run_encode_start(const struct run *run, struct supervisor *supervisor
 		.directory = run->options.working_directory,
 		.share_count = run->shares.count,
 		.shares = shares,
-		.arguments = (const char *const *)run->options.command,
+		.arguments = arguments,
 		.variable_count = run->identity.variable_count,
 		.variables = (const char *const *)run->identity.variables,
 	};
 	int error;
 
+	if (!arguments)
+		return log_errno(-ENOMEM, "cannot tell the guest its command");
 	if (!start.directory)
 		start.directory = run->shares.first;
 	if (!start.directory && settings)
@@ -57,7 +90,7 @@ static int run_encode_start(const struct run *run, struct supervisor *supervisor
 	if (!start.directory)
 		start.directory = run->identity.home;
 	terminal_size(&start.rows, &start.columns);
-	while (run->options.command[start.argument_count])
+	while (arguments[start.argument_count])
 		start.argument_count++;
 	for (unsigned int i = 0; i < run->shares.count; i++) {
 		const struct shared_directory *directory = &run->shares.directories[i];
@@ -66,6 +99,7 @@ static int run_encode_start(const struct run *run, struct supervisor *supervisor
 						   directory->read_only};
 	}
 	error = session_encode_start(&start, &supervisor->start_message, &supervisor->start_length);
+	free(arguments);
 	if (error == -E2BIG) {
 		log_error("the command's arguments and variables are too long: the guest takes %u "
 			  "MiB "
@@ -160,7 +194,7 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 {
 	int error = installation_find(&run->installation);
 
-	supervisor->terminal = terminal_present();
+	supervisor->terminal = !run->probe && terminal_present();
 	error = error ? error : run_shares_open(&run->shares, &run->options);
 	error = error ? error : run_root_try(&run->options.root);
 	error = error ? error : run_record_prepare(&run->record, &run->options, &run->shares);
@@ -189,6 +223,11 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 
 static void run_fill_supervisor(struct run *run, struct supervisor *supervisor)
 {
+	if (run->probe) {
+		supervisor->user_fds = run->probe->user_fds;
+		/* From here on: the policy on record is the user's. */
+		run->options.timeout_seconds = PROBE_SECONDS;
+	}
 	supervisor->monitor_fd = fd_take(&run->sockets.monitor[0]);
 	control_init(&supervisor->control, run->sockets.control[0]);
 	supervisor->network = (struct network_watch){
@@ -219,6 +258,11 @@ static int run_finish(struct run *run, struct supervisor *supervisor)
 		log_error("%s", report->outcome.sentence);
 	report_log(report);
 	supervisor->record = NULL;
+	if (run->probe) {
+		snprintf(run->probe->record_name, sizeof(run->probe->record_name), "%s",
+			 run->record.name);
+		snprintf(run->probe->store, sizeof(run->probe->store), "%s", run->record.store);
+	}
 	error = run_record_end(&run->record, supervisor);
 	run_review_end(&run->review, outcome_exit_status(&report->outcome));
 	if (run->options.json && report_write_json(report, &run->json) < 0)
@@ -339,9 +383,19 @@ static int run_supervise(struct run *run, struct supervisor *supervisor)
 	return run_finish(run, supervisor);
 }
 
+static int run_begin(struct run *run)
+{
+	/* Not freed: a stream's thread may use it until the process ends. */
+	struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
+
+	if (run->options.verbose || run->options.quiet)
+		log_set_level(run->options.verbose ? LOG_VERBOSE : LOG_QUIET);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+	return supervisor ? run_supervise(run, supervisor) : EXIT_MVAGENT;
+}
+
 int run_command(int argc, char **argv)
 {
-	struct supervisor *supervisor;
 	struct run *run = run_create(argc, argv);
 	int status = EXIT_MVAGENT;
 
@@ -357,14 +411,30 @@ int run_command(int argc, char **argv)
 	case RUN_OPTIONS_ERROR:
 		break;
 	case RUN_OPTIONS_RUN:
-		if (run->options.verbose || run->options.quiet)
-			log_set_level(run->options.verbose ? LOG_VERBOSE : LOG_QUIET);
-		/* Not freed: a stream's thread may use it until the process ends. */
-		supervisor = calloc(1, sizeof(*supervisor));
-		if (supervisor) /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-			status = run_supervise(run, supervisor);
+		status = run_begin(run);
 		break;
 	}
+	run_destroy(run);
+	return status;
+}
+
+int run_probe(struct run_probe *probe, struct run_options *options, int argc, char **argv)
+{
+	static const char *const command[] = {SESSION_PROBE_NAME, NULL};
+	struct run *run = run_create(argc, argv);
+	int status;
+
+	if (!run) {
+		run_options_free(options);
+		log_errno(-ENOMEM, "cannot begin");
+		return EXIT_MVAGENT;
+	}
+	run->report.moments[MOMENT_BEGIN] = clock_monotonic_ns();
+	run->options = *options;
+	*options = (struct run_options){0};
+	run->options.command = (char **)(uintptr_t)command;
+	run->probe = probe;
+	status = run_begin(run);
 	run_destroy(run);
 	return status;
 }

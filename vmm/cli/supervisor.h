@@ -32,6 +32,7 @@ struct supervisor {
 	bool terminal;  /* the command has one */
 	int monitor_fd; /* to mvagent-vmm */
 	int stream_fds[STREAM_COUNT];
+	const int *user_fds; /* of the user, in the order of the streams; NULL: the standard ones */
 	struct control control;
 	unsigned int process_count;
 	struct process processes[SUPERVISOR_PROCESSES]; /* [0] is mvagent-vmm */

@@ -60,7 +60,8 @@ static void supervisor_tell(struct supervisor *supervisor, enum session_type typ
 
 static int supervisor_start_streams(struct supervisor *supervisor)
 {
-	static const int user_fds[STREAM_COUNT] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+	static const int standard[STREAM_COUNT] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+	const int *user_fds = supervisor->user_fds ? supervisor->user_fds : standard;
 
 	if (supervisor->terminal && terminal_enter(&supervisor->user_terminal) < 0)
 		return -EIO;

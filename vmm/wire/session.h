@@ -89,6 +89,10 @@ struct session_share {
 
 #define SESSION_FLAG_TERMINAL 1U /* the command gets a pty */
 #define SESSION_FLAG_MEMORY   4U /* MEMORY is wanted */
+/* In place of a command, init itself is executed with the arguments, as root of the guest: the
+ * probes of guest/probe.h, which try things as uid and gid as well. */
+#define SESSION_FLAG_PROBE 2U
+#define SESSION_PROBE_NAME "mvagent-probe" /* argument 0 then */
 
 /* The payload of START: the numbers of struct session_start in the order of its fields, then its
  * names, then the shares (tag, path, read_only), the arguments and the variables. A string is its

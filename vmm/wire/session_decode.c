@@ -83,7 +83,7 @@ static int take_numbers(struct reader *reader, struct session_start *start)
 		if (take_uint32(reader, numbers[index]))
 			return -EPROTO;
 	}
-	if (start->flags & ~(SESSION_FLAG_TERMINAL | SESSION_FLAG_MEMORY) ||
+	if (start->flags & ~(SESSION_FLAG_TERMINAL | SESSION_FLAG_PROBE | SESSION_FLAG_MEMORY) ||
 	    start->uid == UINT32_MAX || start->gid == UINT32_MAX)
 		return -EPROTO;
 	if (start->flags & SESSION_FLAG_TERMINAL &&
