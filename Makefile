@@ -26,7 +26,7 @@ CFLAGS_ALL = -std=gnu11 $(WARNINGS) -fPIE -fstack-protector-strong $(if $(SANITI
 LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
 # One archive for each directory, lowest first: a directory may include only from those before it.
-DIRECTORIES := base jail loop wire virtio review record relay root fs image machine cli
+DIRECTORIES := base jail loop wire virtio review record checklist relay root fs image machine cli
 define archive
 $(1)_SOURCES := $$(filter-out vmm/$(1)/main.c,$$(wildcard vmm/$(1)/*.c))
 $(1)_OBJECTS := $$(patsubst %.c,$$(BUILD)/obj/%.o,$$($(1)_SOURCES))
@@ -75,7 +75,7 @@ $(1): $$(BUILD)/obj/vmm/$(2)/main.o $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $$^ $(4) -o $$@
 endef
-$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli image fs root relay record review wire jail base,$(CJSON) $(CRYPTO) -l:libseccomp.a))
+$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli image fs root relay checklist record review wire jail base,$(CJSON) $(CRYPTO) -l:libseccomp.a))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-vmm,machine,machine virtio loop wire jail base,-l:liburing.a -l:libseccomp.a -lfdt -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs review virtio wire loop jail base,-l:liburing.a -l:libseccomp.a $(CRYPTO) -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a $(CRYPTO)))
@@ -119,7 +119,7 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
 UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:liburing.a -l:libcares.a -lfdt -larchive $(CJSON) $(CRYPTO) -lpthread
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine image fs root relay record review virtio wire loop jail base)
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine image fs root relay checklist record review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@
@@ -131,7 +131,7 @@ unit: $(UNIT_TESTS) $(EXECUTABLES)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_REPLAYS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SOURCES))
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o \
-		$(call archives,guest cli machine image fs root relay record review virtio wire loop jail base)
+		$(call archives,guest cli machine image fs root relay checklist record review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@

@@ -10,6 +10,7 @@
 #include "vmm/base/bytes.h"
 #include "vmm/base/log.h"
 #include "vmm/base/version.h"
+#include "vmm/cli/checklist_command.h"
 #include "vmm/cli/doctor.h"
 #include "vmm/cli/image_commands.h"
 #include "vmm/cli/outcome.h"
@@ -27,6 +28,7 @@ static const char usage[] =
 	"  runs, record, log                see what runs there were, what is on record of one, "
 	"and\n"
 	"                                   whether that is as it was written\n"
+	"  review                           answer a security review's questions, on one page\n"
 	"  root show                        see what of this host is in the machine's root\n"
 	"  image import, build, list...     keep root file systems of your own, by name and "
 	"digest\n"
@@ -76,6 +78,7 @@ static const struct command commands[] = {
 	{"doctor", doctor_command},     {"version", version_command},
 	{"--version", version_command}, {"selftest", selftest_command},
 	{"record", record_command},     {"log", log_command},
+	{"review", checklist_command},
 };
 
 static bool is_help(const char *word)

@@ -247,6 +247,16 @@ static void run_fill_supervisor(struct run *run, struct supervisor *supervisor)
 	}
 }
 
+/* Of NAME=VALUE. */
+static void add_name(cJSON *names, const char *variable)
+{
+	char *name = strndup(variable, strcspn(variable, "="));
+
+	if (name)
+		cJSON_AddItemToArray(names, cJSON_CreateString(name));
+	free(name);
+}
+
 static int run_finish(struct run *run, struct supervisor *supervisor)
 {
 	struct report *report = &run->report;
@@ -259,6 +269,9 @@ static int run_finish(struct run *run, struct supervisor *supervisor)
 	report_log(report);
 	supervisor->record = NULL;
 	if (run->probe) {
+		run->probe->variables = cJSON_CreateArray();
+		for (unsigned int i = 0; i < run->identity.variable_count; i++)
+			add_name(run->probe->variables, run->identity.variables[i]);
 		snprintf(run->probe->record_name, sizeof(run->probe->record_name), "%s",
 			 run->record.name);
 		snprintf(run->probe->store, sizeof(run->probe->store), "%s", run->record.store);
@@ -433,6 +446,8 @@ int run_probe(struct run_probe *probe, struct run_options *options, int argc, ch
 	run->options = *options;
 	*options = (struct run_options){0};
 	run->options.command = (char **)(uintptr_t)command;
+	/* What it is refused is what the review is about. */
+	run->options.quiet = !run->options.verbose;
 	run->probe = probe;
 	status = run_begin(run);
 	run_destroy(run);

@@ -21,6 +21,7 @@ struct run_probe {
 	int user_fds[STREAM_COUNT];              /* its streams */
 	char record_name[REVIEW_RUN_NAME_BYTES]; /* of the run; what became of it */
 	char store[PATH_MAX];
+	cJSON *variables; /* array: names of what the command is given */
 };
 
 /* Runs it under @options, which are taken over; @argv: the command line, for the record. Returns

@@ -73,8 +73,7 @@ static int hide_from_shares(struct run_shares *shares, const char *path)
 	return 0;
 }
 
-/* The key of --record-key, or the user's own. */
-static int open_key(struct run_record *record, const char *given)
+int run_record_open_key(struct record_key *key, const char *given, char resolved[PATH_MAX])
 {
 	char path[PATH_MAX], directory[PATH_MAX], *name;
 	int FD_CLEANUP fd = -1;
@@ -99,8 +98,8 @@ static int open_key(struct run_record *record, const char *given)
 	if (fd < 0)
 		return log_errno(error ? error : -errno, "cannot open the directory of the key %s",
 				 path);
-	error = record_key_open(&record->key, fd, name, path);
-	if (!error && !realpath(path, record->key_path))
+	error = record_key_open(key, fd, name, path);
+	if (!error && !realpath(path, resolved))
 		error = log_errno(-errno, "cannot find the key %s", path);
 	return error;
 }
@@ -129,7 +128,7 @@ int run_record_prepare(struct run_record *record, const struct run_options *opti
 	record->store_fd = record_store_open(options->record, true, record->store);
 	if (record->store_fd < 0)
 		return record->store_fd;
-	error = open_key(record, options->record_key);
+	error = run_record_open_key(&record->key, options->record_key, record->key_path);
 	error = error ? error : open_cache(record, shares);
 	error = error ? error : hide_from_shares(shares, record->store);
 	return error ? error : hide_from_shares(shares, record->key_path);

@@ -29,6 +29,10 @@ void run_record_init(struct run_record *record);
 int run_record_prepare(struct run_record *record, const struct run_options *options,
 		       struct run_shares *shares);
 
+/* Opens the key of --record-key, or the user's own, and makes it if it is not there; its path is in
+ * @path. 0 or -errno with the sentence printed. */
+int run_record_open_key(struct record_key *key, const char *given, char path[PATH_MAX]);
+
 /* What the first line tells of. */
 struct run_record_start {
 	const struct run_options *options;

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of a review: each holds where all is well, and each can fail, in each of its ways. */
+#include "tests/unit/checklist_fixture.h"
+
+static const char *member(const cJSON *line, const char *name)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItem(line, name));
+}
+
+static const cJSON *find(const cJSON *lines, const char *id)
+{
+	const cJSON *line;
+
+	cJSON_ArrayForEach(line, lines)
+	{
+		if (strcmp(member(line, "id"), id) == 0)
+			return line;
+	}
+	fail_msg("there is no line %s", id);
+	return NULL;
+}
+
+/* The line fails, for this reason, and all others are as they were. */
+static void expect_fault(struct fixture *fixture, const char *id, const char *reason)
+{
+	cJSON *lines = fixture_judge(fixture);
+	const cJSON *line = find(lines, id);
+
+	if (checklist_passes(line) || !strstr(member(line, "evidence"), reason))
+		fail_msg("%s: %s: %s", id, member(line, "answer"), member(line, "evidence"));
+	assert_string_equal(member(line, "answer"), "OPEN");
+	cJSON_Delete(lines);
+	fixture_free(fixture);
+}
+
+static void expect_answer(struct fixture *fixture, const char *id, const char *answer, bool purpose)
+{
+	cJSON *lines = fixture_judge(fixture);
+	const cJSON *line = find(lines, id);
+
+	if (strcmp(member(line, "answer"), answer) != 0)
+		fail_msg("%s: %s: %s", id, member(line, "answer"), member(line, "evidence"));
+	assert_int_equal(cJSON_IsTrue(cJSON_GetObjectItem(line, "on_purpose")), purpose);
+	cJSON_Delete(lines);
+}
+
+static cJSON *event(struct fixture *fixture, const char *name)
+{
+	cJSON *line;
+
+	cJSON_ArrayForEach(line, fixture->record)
+	{
+		if (strcmp(member(line, "event"), name) == 0)
+			return line;
+	}
+	return NULL;
+}
+
+static void drop_event(struct fixture *fixture, const char *name)
+{
+	cJSON_Delete(cJSON_DetachItemViaPointer(fixture->record, event(fixture, name)));
+}
+
+static cJSON *policy(struct fixture *fixture)
+{
+	return cJSON_GetObjectItem(event(fixture, "start"), "policy");
+}
+
+static void replace(cJSON *object, const char *name, const char *json)
+{
+	assert_true(cJSON_ReplaceItemInObject(object, name, cJSON_Parse(json)));
+}
+
+static void test_all_is_well(void **state)
+{
+	struct fixture fixture;
+	cJSON *lines;
+	const cJSON *line;
+
+	(void)state;
+	fixture_make(&fixture);
+	lines = fixture_judge(&fixture);
+	assert_int_equal(cJSON_GetArraySize(lines), LINE_COUNT);
+	cJSON_ArrayForEach(line, lines)
+	{
+		const char *id = member(line, "id");
+		const char *wanted = strcmp(id, "changes") == 0   ? "OPEN"
+				     : strcmp(id, "secrets") == 0 ? "NOT ASKED"
+								  : "HOLDS";
+
+		if (strcmp(member(line, "answer"), wanted) != 0)
+			fail_msg("%s: %s", id, member(line, "evidence"));
+		assert_true(checklist_passes(line));
+	}
+	cJSON_Delete(lines);
+	fixture_free(&fixture);
+}
+
+/* Each thing that is to be refused fails its line when it succeeds, for either role, and when
+ * nobody tells of it. */
+static void test_what_succeeds(void **state)
+{
+	static const struct {
+		const char *item, *id;
+	} cases[] = {
+		{"read:../canary", "above"},
+		{"link:/canary", "routes"},
+		{"open:/home/ada/.ssh", "keys"},
+		{"list:/home/ada/other", "projects"},
+		{"tcp:1.1.1.1/443", "outside"},
+		{"name:no.invalid", "log"},
+		{"tcp:10.0.0.1/80", "inside"},
+		{"vsock:22", "raw"},
+		{"unix:/run/docker.sock", "sockets"},
+		{"tcp:169.254.169.254/80", "cloud"},
+		{"mkdir:/home/ada/work/.vscode", "changes"},
+	};
+	struct fixture fixture;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (int role = 0; role < FINDINGS_ROLES; role++) {
+			fixture_make(&fixture);
+			fixture_answer(&fixture, cases[i].item, (enum findings_role)role, "0 ");
+			expect_fault(&fixture, cases[i].id, "succeeded with");
+			fixture_make(&fixture);
+			fixture_answer(&fixture, cases[i].item, (enum findings_role)role, NULL);
+			expect_fault(&fixture, cases[i].id, "cannot be told");
+			fixture_make(&fixture); /* -ENOSYS: not known in the guest */
+			fixture_answer(&fixture, cases[i].item, (enum findings_role)role, "-38 ");
+			expect_fault(&fixture, cases[i].id, "did not try");
+		}
+	}
+}
+
+/* A guest that does not account for all, that repeats an old account, or says a thing twice. */
+static void test_accounts(void **state)
+{
+	static const char *const ids[] = {"above",       "routes",  "keys",   "projects",
+					  "outside",     "log",     "inside", "raw",
+					  "environment", "sockets", "cloud"};
+	struct fixture fixture;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		fixture_make(&fixture);
+		fixture.number = "ffffffffffffffffffffffffffffffff";
+		expect_fault(&fixture, ids[i], "did not account");
+		fixture_make(&fixture);
+		fixture.told = 3;
+		expect_fault(&fixture, ids[i], "did not account");
+	}
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "read:../canary", FINDINGS_AGENT, "-2 \nagent 1 -2 ");
+	expect_fault(&fixture, "above", "did not account");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "read:../canary", FINDINGS_AGENT, "-2 %zz");
+	expect_fault(&fixture, "above", "did not account");
+}
+
+/* What a guest says does not count where it is seen otherwise from outside. */
+static void test_guest_that_lies(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_make(&fixture); /* a planted file's contents, in any answer */
+	fixture_answer(&fixture, "tcp:10.0.0.1/80", FINDINGS_ROOT, "-101 x" MARK);
+	expect_fault(&fixture, "above", "/home/ada/canary came back");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "tcp:10.0.0.1/80", FINDINGS_ROOT, "-101 x" MARK);
+	expect_fault(&fixture, "routes", "came back");
+	fixture_make(&fixture);
+	fixture.outside.connections = 1;
+	expect_fault(&fixture, "inside", "connections came to this host");
+	fixture_make(&fixture);
+	replace(cJSON_GetObjectItem(event(&fixture, "end"), "machine"), "frames_dropped", "7");
+	expect_fault(&fixture, "raw", "dropped only 7");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "list:.", FINDINGS_AGENT, "1 passwd%00");
+	expect_fault(&fixture, "root", "this host has not there");
+	fixture_make(&fixture);
+	drop_event(&fixture, "refusal");
+	expect_fault(&fixture, "changes", "0 of 1 refusals");
+	fixture_make(&fixture);
+	drop_event(&fixture, "network");
+	expect_fault(&fixture, "log", "not on record");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "tcp:10.0.0.1/80", FINDINGS_AGENT, "-101 swordfish");
+	expect_fault(&fixture, "environment", "the value of your MY_TOKEN");
+	fixture_make(&fixture);
+	fixture.outside.exposed = cJSON_Parse("[\"/home/ada/work/.aws\"]");
+	expect_fault(&fixture, "keys", "/home/ada/work/.aws");
+	fixture_make(&fixture);
+	fixture.outside.shared_projects = cJSON_Parse("[\"/home/ada/work/b\"]");
+	expect_fault(&fixture, "projects", "/home/ada/work/b");
+}
+
+static void test_other_ways_to_fail(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_make(&fixture);
+	fixture.outside.canary_count = 0;
+	expect_fault(&fixture, "above", "no file could be planted");
+	fixture_make(&fixture);
+	fixture.outside.listening = false;
+	expect_fault(&fixture, "inside", "could not listen");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "frames:8", FINDINGS_AGENT, "8 ");
+	expect_fault(&fixture, "raw", "the agent's user could send");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "frames:8", FINDINGS_ROOT, "-1 ");
+	expect_fault(&fixture, "raw", "could send no frame");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "environ:", FINDINGS_ROOT, "40 PATH=/%00AWS_KEY=x%00");
+	expect_fault(&fixture, "environment", "has AWS_KEY");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "environ:", FINDINGS_AGENT, "0 ");
+	expect_fault(&fixture, "environment", "no environment");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "list:.", FINDINGS_AGENT, "0 ");
+	expect_fault(&fixture, "root", "could not be listed");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "read:boot_id", FINDINGS_AGENT,
+		       "37 aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee%0a");
+	expect_fault(&fixture, "machine", "this host's own kernel");
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "read:boot_id", FINDINGS_AGENT, "-2 ");
+	expect_fault(&fixture, "machine", "cannot be told");
+	fixture_make(&fixture);
+	replace(cJSON_GetObjectItem(event(&fixture, "end"), "machine"), "exits", "0");
+	expect_fault(&fixture, "machine", "no exit");
+	fixture_make(&fixture);
+	replace(cJSON_GetObjectItem(event(&fixture, "start"), "host"), "kvm", "\"software\"");
+	expect_fault(&fixture, "machine", "KVM");
+	fixture_make(&fixture);
+	fixture.outside.filter_left = 5;
+	expect_fault(&fixture, "terminal", "pass the filter");
+	fixture_make(&fixture);
+	fixture.outside.filtered = false;
+	expect_fault(&fixture, "terminal", "no sequence came back");
+}
+
+static void test_walls(void **state)
+{
+	struct fixture fixture;
+	cJSON *server;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		fixture_make(&fixture);
+		server = cJSON_GetArrayItem(
+			cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), 1);
+		replace(server, "missing", "[\"landlock\"]");
+		expect_fault(&fixture, i ? "root" : "walls", "landlock");
+		fixture_make(&fixture);
+		drop_event(&fixture, "walls");
+		expect_fault(&fixture, i ? "root" : "walls", "never started");
+	}
+	fixture_make(&fixture);
+	server = cJSON_GetArrayItem(cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), 1);
+	replace(server, "capabilities", "\"0000000000000400\"");
+	expect_fault(&fixture, "walls", "has capabilities");
+	for (int i = 0; i < 2; i++) { /* what the file server may keep, and nobody else */
+		fixture_make(&fixture);
+		server = cJSON_GetArrayItem(
+			cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), i);
+		replace(server, "capabilities", "\"000000000000000a\"");
+		if (i)
+			expect_answer(&fixture, "walls", "HOLDS", false);
+		else
+			expect_fault(&fixture, "walls", "mvagent-vmm has capabilities");
+	}
+	fixture_free(&fixture);
+	fixture_make(&fixture);
+	server = cJSON_GetArrayItem(cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), 1);
+	cJSON_AddItemToObject(server, "not_told", cJSON_Parse("[\"mounts\"]"));
+	expect_fault(&fixture, "walls", "cannot be told of mvagent-fs");
+	fixture_make(&fixture);
+	server = cJSON_GetArrayItem(cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), 1);
+	replace(server, "process", "\"mvagent-relay\"");
+	expect_fault(&fixture, "outside", "yet a process with a network");
+	fixture_make(&fixture); /* the user takes it as it is, without a reason */
+	replace(policy(&fixture), "allow_degraded", "true");
+	expect_fault(&fixture, "walls", "what the host allows");
+}
+
+/* What the user opens is open on purpose with a reason, and only so. */
+static void test_what_is_opened(void **state)
+{
+	static const struct {
+		const char *object, *name, *json, *id;
+	} cases[] = {
+		{"rules", "show", "[\".env\"]", "keys"},
+		{"rules", "unprotect", "[\".vscode\"]", "changes"},
+		{"root", "add", "[\"/home/ada/.nvm\"]", "root"},
+		{"network", "rules", "[\"--allow example.org\"]", "outside"},
+		{"network", "rules", "[\"--allow 10.0.0.7\"]", "inside"},
+		{"network", "any_server_name", "true", "outside"},
+		{"network", "published",
+		 "[{\"address\":\"127.0.0.1\",\"port\":8080,\"guest_port\":80}]", "inside"},
+		{NULL, "environment", "[\"HOME\"]", "environment"},
+		{NULL, "environment", "[\"HOME\"]", "after"},
+		{NULL, "share_anyway", "true", "keys"},
+		{NULL, "terminal_passthrough", "true", "terminal"},
+	};
+	struct fixture fixture;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cJSON *object;
+
+		fixture_make(&fixture);
+		object = policy(&fixture);
+		if (cases[i].object)
+			object = cJSON_GetObjectItem(object, cases[i].object);
+		replace(object, cases[i].name, cases[i].json);
+		expect_answer(&fixture, cases[i].id, "OPEN", false);
+		fixture_free(&fixture);
+	}
+	fixture_make(&fixture);
+	replace(cJSON_GetObjectItem(policy(&fixture), "network"), "rules",
+		"[\"--allow example.com\",\"--deny x.example.com\"]");
+	expect_answer(&fixture, "outside", "OPEN", true);
+	fixture_free(&fixture);
+	fixture_make(&fixture);
+	replace(event(&fixture, "start"), "reasons", "[]");
+	expect_answer(&fixture, "changes", "OPEN", false);
+	fixture_free(&fixture);
+	fixture_make(&fixture); /* a reason for one is none for another */
+	replace(cJSON_GetArrayItem(cJSON_GetObjectItem(policy(&fixture), "shares"), 0), "host",
+		"\"/home/ada/work2\"");
+	expect_answer(&fixture, "changes", "OPEN", false);
+	fixture_free(&fixture);
+}
+
+/* A reason is no excuse for what the boundary itself lets through. */
+static void test_reason_is_no_excuse(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_make(&fixture);
+	replace(cJSON_GetObjectItem(policy(&fixture), "network"), "rules",
+		"[\"--allow example.com\"]");
+	fixture_answer(&fixture, "tcp:1.1.1.1/443", FINDINGS_ROOT, "0 ");
+	expect_fault(&fixture, "outside", "succeeded with");
+}
+
+static void test_response(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_make(&fixture);
+	fixture.input.given.owner = NULL;
+	expect_fault(&fixture, "owner", "unset");
+	fixture_make(&fixture);
+	fixture.input.given.clock = NULL;
+	expect_fault(&fixture, "clock", "unset");
+	fixture_make(&fixture);
+	fixture.input.given.kind = NULL;
+	expect_fault(&fixture, "kind", "unset");
+	fixture_make(&fixture);
+	fixture.input.given.clock = "3d";
+	expect_fault(&fixture, "kind", "slower");
+	fixture_make(&fixture);
+	fixture.input.given.clock = "soon";
+	expect_fault(&fixture, "kind", "cannot be told");
+}
+
+/* Without a record that holds no line does, but those that are the user's word. */
+static void test_record_that_does_not_hold(void **state)
+{
+	struct fixture fixture;
+	cJSON *lines;
+	const cJSON *line;
+
+	(void)state;
+	fixture_make(&fixture);
+	fixture.input.record_holds = false;
+	lines = fixture_judge(&fixture);
+	cJSON_ArrayForEach(line, lines)
+	{
+		const char *section = member(line, "section");
+
+		if (strcmp(section, "Escape response") == 0 ||
+		    strcmp(member(line, "answer"), "NOT ASKED") == 0)
+			continue;
+		assert_false(checklist_passes(line));
+		assert_non_null(strstr(member(line, "evidence"), "the record does not hold"));
+	}
+	cJSON_Delete(lines);
+	fixture_free(&fixture);
+}
+
+/* From a record alone: what only a probe can tell is not asked, and nothing else. */
+static void test_from_a_record(void **state)
+{
+	static const char *const asked[] = {"root",  "changes", "outside", "log",   "after",
+					    "walls", "machine", "owner",   "clock", "kind"};
+	struct fixture fixture;
+	cJSON *lines;
+	const cJSON *line;
+
+	(void)state;
+	fixture_make(&fixture);
+	fixture.input.record = fixture.record;
+	fixture.input.outside = NULL;
+	lines = checklist_judge(&fixture.input);
+	cJSON_ArrayForEach(line, lines)
+	{
+		bool wanted = false;
+
+		for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
+			wanted |= strcmp(asked[i], member(line, "id")) == 0;
+		assert_int_equal(strcmp(member(line, "answer"), "NOT ASKED") != 0, wanted);
+		assert_true(checklist_passes(line));
+	}
+	cJSON_Delete(lines);
+	cJSON_Delete(fixture.record); /* an empty one answers nothing */
+	fixture.record = cJSON_CreateArray();
+	fixture.input.record = fixture.record;
+	lines = checklist_judge(&fixture.input);
+	assert_false(checklist_passes(find(lines, "root")));
+	assert_false(checklist_passes(find(lines, "outside")));
+	assert_false(checklist_passes(find(lines, "log")));
+	assert_false(checklist_passes(find(lines, "after")));
+	assert_false(checklist_passes(find(lines, "walls")));
+	assert_false(checklist_passes(find(lines, "machine")));
+	cJSON_Delete(lines);
+	fixture_free(&fixture);
+}
+
+/* A file of the same name that is another one, in a root image, is not the host's. */
+static void test_another_file(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_make(&fixture);
+	fixture.outside.items[3].same = strdup("1.000000000:64");
+	fixture_answer(&fixture, "open:/home/ada/.ssh", FINDINGS_ROOT, "0 2.000000000:64");
+	expect_answer(&fixture, "keys", "HOLDS", false);
+	fixture_answer(&fixture, "open:/home/ada/.ssh", FINDINGS_ROOT, "0 1.000000000:64");
+	expect_fault(&fixture, "keys", "succeeded with");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_is_well),
+		cmocka_unit_test(test_what_succeeds),
+		cmocka_unit_test(test_accounts),
+		cmocka_unit_test(test_guest_that_lies),
+		cmocka_unit_test(test_other_ways_to_fail),
+		cmocka_unit_test(test_walls),
+		cmocka_unit_test(test_what_is_opened),
+		cmocka_unit_test(test_reason_is_no_excuse),
+		cmocka_unit_test(test_response),
+		cmocka_unit_test(test_record_that_does_not_hold),
+		cmocka_unit_test(test_from_a_record),
+		cmocka_unit_test(test_another_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One page, A4 or Letter: no script, nothing from elsewhere, and without colour as good as with it.
+ * Texts are cut to what their column holds in so many lines; the object that is signed, and
+ * 'mvagent review --json', have them whole.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "vmm/checklist/page.h"
+#include "vmm/checklist/seal.h"
+#include "vmm/record/canonical.h"
+
+#define QUESTION_LIMIT  60U
+#define EVIDENCE_LIMIT  190U
+#define MECHANISM_LIMIT 112U
+#define NOT_LIMIT       76U
+#define OPENED_LIMIT    110U
+#define VALUE_LIMIT     60U
+#define TEXT_LIMIT      160U
+#define HASH_BEGIN      12U
+#define COMMAND_LIMIT   260U
+
+static const char style[] =
+	"@page{margin:8mm}*{box-sizing:border-box}"
+	"body{font:6.4pt/1.2 'DejaVu Sans','Liberation "
+	"Sans',Arial,sans-serif;color:#000;background:#fff;"
+	"width:190mm;margin:0 auto}"
+	"h1{font-size:11pt;margin:0}p{margin:.6mm 0}code{font:6pt 'DejaVu Sans Mono','Liberation "
+	"Mono',monospace;overflow-wrap:anywhere}"
+	"table{border-collapse:collapse;width:100%;table-layout:fixed}"
+	"td,th{border:.2mm solid #999;padding:.3mm .8mm;text-align:left;vertical-align:top;"
+	"overflow-wrap:anywhere}"
+	"th{background:#eee}tr.s td{background:#eee;font-weight:bold}"
+	".a{text-align:center;font-weight:bold;padding:.5mm 0}"
+	".HOLDS{color:#060}.OPEN{background:#000;color:#fff}.PURPOSE{border:.5mm dashed #000}"
+	".NOT{color:#555;font-weight:normal}.u{color:#c00;font-weight:bold;text-transform:"
+	"uppercase}"
+	".r td{width:auto}svg{width:100%;display:block;margin:.8mm 0}"
+	"svg text{font:6.6px 'DejaVu Sans',Arial,sans-serif}svg .m{text-anchor:middle}"
+	"svg .t{font-weight:bold}svg .mt{text-anchor:middle;font-weight:bold}"
+	"svg .h{fill:#f4f4f4;stroke:#000;stroke-width:.6}svg "
+	".i{fill:#fff;stroke:#777;stroke-width:.6}"
+	"svg .g{fill:#fff;stroke:#000;stroke-width:2.4}svg "
+	".o{stroke:#000;stroke-width:1.1;fill:none}"
+	"svg .c{stroke:#777;stroke-width:.8;stroke-dasharray:3 3;fill:none}svg .b{stroke:#000;"
+	"stroke-width:2.4}"
+	"@media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}";
+
+static const char *text_of(const cJSON *object, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+
+	return text ? text : "";
+}
+
+static void write_text(FILE *stream, const char *text)
+{
+	page_escape(stream, text, TEXT_LIMIT);
+}
+
+static void write_cell(FILE *stream, const char *text, size_t limit)
+{
+	fputs("<td>", stream);
+	page_escape(stream, text, limit);
+	fputs("</td>", stream);
+}
+
+/* What was opened, with the reasons, before the evidence. */
+static void write_evidence(FILE *stream, const cJSON *line)
+{
+	const cJSON *opened = cJSON_GetObjectItem(line, "opened");
+	const int count = cJSON_GetArraySize(opened);
+
+	fputs("<td>", stream);
+	for (int i = 0; i < count && i < 2; i++) {
+		const cJSON *opening = cJSON_GetArrayItem(opened, i);
+		const char *why = text_of(opening, "why");
+
+		fputs("<b>opened: ", stream);
+		page_escape(stream, text_of(opening, "by"), OPENED_LIMIT / 2);
+		fputs("</b> ", stream);
+		if (*why)
+			page_escape(stream, why, OPENED_LIMIT / 2);
+		else
+			fputs("<span class=\"u\">no reason given</span>", stream);
+		fputs("; ", stream);
+	}
+	if (count > 2)
+		fprintf(stream, "<b>and %d more</b>; ", count - 2);
+	page_escape(stream, text_of(line, "evidence"),
+		    count ? EVIDENCE_LIMIT - OPENED_LIMIT / 2 : EVIDENCE_LIMIT);
+	if (strcmp(text_of(line, "answer"), "NOT ASKED") != 0)
+		fprintf(stream, " <i>[%s]</i>", text_of(line, "seen_by"));
+	fputs("</td>", stream);
+}
+
+static void write_line(FILE *stream, const cJSON *line)
+{
+	const char *answer = text_of(line, "answer");
+	const bool purpose = strcmp(answer, "OPEN") == 0 && checklist_passes(line);
+	const char *class = purpose ? "PURPOSE" : strcmp(answer, "NOT ASKED") == 0 ? "NOT" : answer;
+
+	fputs("<tr>", stream);
+	write_cell(stream, text_of(line, "question"), QUESTION_LIMIT);
+	fprintf(stream, "<td class=\"a %s\">%s%s</td>", class, answer,
+		purpose ? "<br>on purpose" : "");
+	write_evidence(stream, line);
+	write_cell(stream, text_of(line, "mechanism"), MECHANISM_LIMIT);
+	write_cell(stream, text_of(line, "not_enforced"), NOT_LIMIT);
+	fputs("</tr>\n", stream);
+}
+
+static void write_lines(FILE *stream, const cJSON *page)
+{
+	const char *section = "";
+	const cJSON *line;
+
+	fputs("<table><colgroup><col style=\"width:17%\"><col style=\"width:9%\"><col "
+	      "style=\"width:38%\"><col style=\"width:21%\"><col style=\"width:15%\"></colgroup>"
+	      "<tr><th>Question</th><th>Answer</th><th>Evidence [whose word it is]</th>"
+	      "<th>Mechanism</th><th>Not enforced</th></tr>\n",
+	      stream);
+	cJSON_ArrayForEach(line, cJSON_GetObjectItem(page, "lines"))
+	{
+		if (strcmp(section, text_of(line, "section"))) {
+			section = text_of(line, "section");
+			fprintf(stream, "<tr class=\"s\"><td colspan=\"5\">%s</td></tr>\n",
+				section);
+		}
+		write_line(stream, line);
+	}
+	fputs("</table>\n", stream);
+}
+
+/* Two rows to a line. */
+static void write_register(FILE *stream, const cJSON *page)
+{
+	const cJSON *row;
+	int count = 0;
+
+	fputs("<table class=\"r\" style=\"margin-top:1mm\">", stream);
+	cJSON_ArrayForEach(row, cJSON_GetObjectItem(page, "register"))
+	{
+		const char *value = text_of(row, "value");
+
+		fputs(count++ % 3 ? "" : "<tr>", stream);
+		fprintf(stream, "<td><b>%s:</b> ", text_of(row, "row"));
+		if (*value)
+			page_escape(stream, value, VALUE_LIMIT);
+		else
+			fputs("<span class=\"u\">unset</span>", stream);
+		fputs(count % 3 ? "</td>" : "</td></tr>\n", stream);
+	}
+	fputs(count % 3 ? "</tr></table>\n" : "</table>\n", stream);
+}
+
+/* The command, quoted for a shell where that is needed. Allocated. */
+static char *make_command(const cJSON *page)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *stream = open_memstream(&text, &length);
+	const cJSON *word;
+
+	if (!stream)
+		return NULL;
+	fputs("mvagent", stream);
+	cJSON_ArrayForEach(word, cJSON_GetObjectItem(page, "command"))
+	{
+		const char *value = cJSON_GetStringValue(word);
+		const bool plain =
+			value && *value &&
+			!value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					     "0123456789-._/=:@,+%")];
+
+		fputs(plain ? " " : " '", stream);
+		for (; value && *value; value++)
+			fputs(*value == '\'' ? "'\\''" : (char[]){*value, '\0'}, stream);
+		fputs(plain ? "" : "'", stream);
+	}
+	return fclose(stream) ? NULL : text;
+}
+
+static void write_head(FILE *stream, const cJSON *page)
+{
+	const cJSON *result = cJSON_GetObjectItem(page, "result");
+	const cJSON *host = cJSON_GetObjectItem(page, "host");
+
+	fprintf(stream,
+		"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Sandbox "
+		"review</title><style>%s</style></head><body>\n",
+		style);
+	fprintf(stream,
+		"<h1>Sandbox review: %s</h1>\n<p><b>%d hold, %d open, %d open on purpose, %d "
+		"not asked.</b> ",
+		page_is_good(page) ? "the boundary holds" : "not all questions are answered well",
+		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "holds")),
+		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "open")),
+		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "on_purpose")),
+		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "not_asked")));
+	fputs(strcmp(text_of(page, "from"), "probes") == 0
+		      ? "Each line was tried in a guest under this policy, "
+		      : "From the record of a run, without trying anything, ",
+	      stream);
+	write_text(stream, text_of(page, "time"));
+	fputs("; run ", stream);
+	write_text(stream, text_of(page, "run"));
+	fputs("; host ", stream);
+	write_text(stream, text_of(host, "name"));
+	fputs(", Linux ", stream);
+	write_text(stream, text_of(host, "kernel"));
+	fputs("; mvagent ", stream);
+	write_text(stream, text_of(page, "mvagent"));
+	fputs(". Policy <code>", stream);
+	write_text(stream, text_of(page, "policy_sha256"));
+	fputs("</code>.</p>\n", stream);
+}
+
+static void write_foot(FILE *stream, const cJSON *page)
+{
+	const cJSON *hashes = cJSON_GetObjectItem(page, "hashes"), *hash;
+	char *command = make_command(page);
+
+	fputs("<p><b>Made of</b> (SHA-256, begun): <code>", stream);
+	cJSON_ArrayForEach(hash, hashes)
+	{
+		if (!cJSON_IsString(hash))
+			continue;
+		write_text(stream, hash->string);
+		fputc(' ', stream);
+		page_escape(stream, hash->valuestring, HASH_BEGIN);
+		fputs("; ", stream);
+	}
+	fputs("record ", stream);
+	write_text(stream, text_of(page, "record_sha256"));
+	fputs("</code> (", stream);
+	write_text(stream, text_of(page, "record"));
+	fputs(")</p>\n<p><b>Again:</b> <code>", stream);
+	page_escape(stream, command ? command : "", COMMAND_LIMIT);
+	free(command);
+	fputs("</code></p>\n<p><b>Signed</b> (Ed25519) by <code>", stream);
+	write_text(stream, text_of(page, "key"));
+	fputs("</code>: <code>", stream);
+	write_text(stream, text_of(page, "signature"));
+	fputs("</code>. <code>mvagent review verify FILE</code> tells whether this file shows what "
+	      "was signed.</p>\n",
+	      stream);
+}
+
+char *page_html(const cJSON *page)
+{
+	char *text = NULL, *object = canonical_print(page);
+	size_t length = 0;
+	FILE *stream = open_memstream(&text, &length);
+
+	if (!stream || !object) {
+		free(object);
+		return NULL;
+	}
+	write_head(stream, page);
+	page_picture(page, stream);
+	write_lines(stream, page);
+	write_register(stream, page);
+	write_foot(stream, page);
+	fputs(SEAL_BEGIN, stream);
+	for (const char *byte = object; *byte; byte++)
+		fprintf(stream, "%02x", (unsigned char)*byte);
+	fputs(SEAL_END "\n</body></html>\n", stream);
+	free(object);
+	return fclose(stream) ? NULL : text;
+}

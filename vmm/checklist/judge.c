@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/checklist/judge.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vmm/record/canonical.h"
+
+static void add(char text[JUDGE_TEXT_BYTES], const char *format, va_list arguments)
+{
+	size_t length = strlen(text);
+
+	if (length && length + 2 < JUDGE_TEXT_BYTES) {
+		memcpy(text + length, "; ", 3);
+		length += 2;
+	}
+	vsnprintf(text + length, JUDGE_TEXT_BYTES - length, format, arguments);
+}
+
+void judge_say(struct judge *judge, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	add(judge->evidence, format, arguments);
+	va_end(arguments);
+}
+
+void judge_fail(struct judge *judge, const char *format, ...)
+{
+	va_list arguments;
+
+	judge->fault = true;
+	va_start(arguments, format);
+	add(judge->faults, format, arguments);
+	va_end(arguments);
+}
+
+const char *judge_text(const cJSON *object, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+	return text ? text : "";
+}
+
+double judge_number(const cJSON *object, const char *name)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+
+	return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+const cJSON *judge_event(const struct judge *judge, const char *event)
+{
+	const cJSON *line;
+
+	cJSON_ArrayForEach(line, judge->input->record)
+	{
+		if (strcmp(judge_text(line, "event"), event) == 0)
+			return line;
+	}
+	return NULL;
+}
+
+const cJSON *judge_policy(const struct judge *judge, const char *name)
+{
+	const cJSON *start = judge_event(judge, "start");
+
+	return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(start, "policy"),
+						name);
+}
+
+/* Whether a reason is about "OPTION VALUE" with or without more behind it. */
+static bool reason_fits(const cJSON *reason, const char *option, const char *value)
+{
+	const char *given = judge_text(reason, "value");
+	size_t length = strlen(given);
+
+	return strcmp(judge_text(reason, "option"), option) == 0 &&
+	       strncmp(value, given, length) == 0 && (!value[length] || value[length] == ',');
+}
+
+void judge_open(struct judge *judge, const char *option, const char *value)
+{
+	const cJSON *start = judge_event(judge, "start"), *reason;
+	cJSON *object = cJSON_CreateObject();
+	char by[JUDGE_TEXT_BYTES];
+
+	snprintf(by, sizeof(by), "%s%s%s", option, *value ? " " : "", value);
+	cJSON_AddItemToObject(object, "by", canonical_text(by, sizeof(by)));
+	cJSON_ArrayForEach(reason, cJSON_GetObjectItemCaseSensitive(start, "reasons"))
+	{
+		if (!reason_fits(reason, option, value))
+			continue;
+		cJSON_AddItemToObject(object, "why",
+				      canonical_text(judge_text(reason, "why"), sizeof(by)));
+		break;
+	}
+	if (!cJSON_HasObjectItem(object, "why"))
+		cJSON_AddNullToObject(object, "why");
+	cJSON_AddItemToArray(judge->opened, object);
+}
+
+bool judge_has_probes(struct judge *judge)
+{
+	if (judge->input->findings && judge->input->outside)
+		return true;
+	judge->asked = false;
+	return false;
+}
+
+int judge_find(const struct judge *judge, enum checklist_purpose purpose, unsigned int from)
+{
+	const struct checklist_outside *outside = judge->input->outside;
+
+	for (unsigned int i = from; i < outside->item_count; i++) {
+		if (outside->items[i].line == judge->line && outside->items[i].purpose == purpose)
+			return (int)i;
+	}
+	return -1;
+}
+
+const struct finding *judge_answer(struct judge *judge, enum findings_role role, int item)
+{
+	static const char *const names[] = {"the agent's user", "guest root"};
+	const struct findings *findings = judge->input->findings;
+	const struct finding *finding;
+
+	if (item < 0 || !findings->complete[role]) {
+		judge_fail(judge, "cannot be told: %s did not account for what it tried",
+			   names[role]);
+		return NULL;
+	}
+	finding = findings_of(findings, role, (unsigned int)item);
+	judge->guest = true;
+	if (finding->told && finding->result != -ENOSYS)
+		return finding;
+	judge_fail(judge, "cannot be told: %s did not try %s", names[role],
+		   judge->input->outside->items[item].text);
+	return NULL;
+}
+
+/* A root image may have files of the same names as this host. */
+static bool is_another(const struct judge *judge, int item, const struct finding *finding)
+{
+	const char *same = judge->input->outside->items[item].same;
+
+	return same && *finding->data && strcmp(finding->data, same) != 0;
+}
+
+/* Those of this purpose. Returns how many tries there were. */
+static unsigned int refused_of(struct judge *judge, enum checklist_purpose purpose)
+{
+	static const char *const names[] = {"the agent's user", "guest root"};
+	unsigned int tries = 0;
+
+	for (int item = judge_find(judge, purpose, 0); item >= 0 && !judge->fault;
+	     item = judge_find(judge, purpose, (unsigned int)item + 1)) {
+		for (int role = 0; role < FINDINGS_ROLES; role++) {
+			const struct finding *finding =
+				judge_answer(judge, (enum findings_role)role, item);
+
+			tries++;
+			if (finding && finding->result >= 0 && !is_another(judge, item, finding))
+				judge_fail(judge, "%s succeeded with %s", names[role],
+					   judge->input->outside->items[item].text);
+		}
+	}
+	return tries;
+}
+
+unsigned int judge_refused(struct judge *judge)
+{
+	unsigned int tries = refused_of(judge, TRY_REFUSED) + refused_of(judge, TRY_DENIED) +
+			     refused_of(judge, TRY_PROTECTED);
+
+	if (!tries && !judge->fault)
+		judge_fail(judge, "cannot be told: nothing was tried");
+	return tries;
+}
+
+static judge_line *const judges[LINE_COUNT] = {
+	[LINE_ROOT] = judge_root,
+	[LINE_ABOVE] = judge_above,
+	[LINE_ROUTES] = judge_routes,
+	[LINE_KEYS] = judge_keys,
+	[LINE_PROJECTS] = judge_projects,
+	[LINE_CHANGES] = judge_changes,
+	[LINE_OUTSIDE] = judge_outside,
+	[LINE_LOG] = judge_log,
+	[LINE_INSIDE] = judge_inside,
+	[LINE_RAW] = judge_raw,
+	[LINE_ENVIRONMENT] = judge_environment,
+	[LINE_SOCKETS] = judge_sockets,
+	[LINE_CLOUD] = judge_cloud,
+	[LINE_SECRETS] = judge_secrets,
+	[LINE_AFTER] = judge_after,
+	[LINE_WALLS] = judge_walls,
+	[LINE_MACHINE] = judge_machine,
+	[LINE_TERMINAL] = judge_terminal,
+	[LINE_OWNER] = judge_owner,
+	[LINE_CLOCK] = judge_clock,
+	[LINE_KIND] = judge_kind,
+};
+
+static bool has_reasons(const cJSON *opened)
+{
+	const cJSON *opening;
+
+	cJSON_ArrayForEach(opening, opened)
+	{
+		if (!*judge_text(opening, "why"))
+			return false;
+	}
+	return true;
+}
+
+static cJSON *make_line(struct judge *judge)
+{
+	const struct checklist_text *text = &checklist_texts[judge->line];
+	const bool open = judge->fault || cJSON_GetArraySize(judge->opened);
+	cJSON *line = cJSON_CreateObject();
+	char evidence[2 * JUDGE_TEXT_BYTES + 4];
+
+	snprintf(evidence, sizeof(evidence), "%s%s%s", judge->faults,
+		 *judge->faults && *judge->evidence ? "; " : "", judge->evidence);
+	cJSON_AddStringToObject(line, "id", text->id);
+	cJSON_AddStringToObject(line, "section", text->section);
+	cJSON_AddStringToObject(line, "question", text->question);
+	cJSON_AddStringToObject(line, "answer",
+				!judge->asked ? "NOT ASKED"
+				: open        ? "OPEN"
+					      : "HOLDS");
+	cJSON_AddBoolToObject(line, "on_purpose",
+			      judge->asked && open && !judge->fault && has_reasons(judge->opened));
+	cJSON_AddItemToObject(line, "evidence", canonical_text(evidence, sizeof(evidence)));
+	cJSON_AddStringToObject(line, "seen_by",
+				judge->guest && judge->seen ? "guest and outside"
+				: judge->guest              ? "guest"
+				: judge->seen               ? "outside"
+							    : "you");
+	cJSON_AddStringToObject(line, "mechanism", text->mechanism);
+	cJSON_AddStringToObject(line, "not_enforced", text->not_enforced);
+	cJSON_AddItemToObject(line, "opened", judge->opened);
+	return line;
+}
+
+bool checklist_passes(const cJSON *line)
+{
+	return strcmp(judge_text(line, "answer"), "OPEN") != 0 ||
+	       cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "on_purpose"));
+}
+
+cJSON *checklist_judge(const struct checklist_input *input)
+{
+	cJSON *lines = cJSON_CreateArray();
+
+	for (int i = 0; lines && i < LINE_COUNT; i++) {
+		struct judge judge = {
+			.input = input,
+			.line = (enum checklist_line)i,
+			.asked = true,
+			.opened = cJSON_CreateArray(),
+		};
+
+		judges[i](&judge);
+		if (!input->record_holds && judge.line != LINE_OWNER && judge.line != LINE_CLOCK &&
+		    judge.line != LINE_KIND && judge.asked)
+			judge_fail(&judge, "the record does not hold: %s", input->record_sentence);
+		cJSON_AddItemToArray(lines, make_line(&judge));
+	}
+	return lines;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines about credentials. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vmm/checklist/judge.h"
+#include "vmm/record/mask.h"
+
+#define VALUE_MIN 6 /* a shorter one is found by chance */
+
+static bool is_given(const cJSON *names, const char *text, size_t length)
+{
+	const cJSON *name;
+
+	cJSON_ArrayForEach(name, names)
+	{
+		if (cJSON_IsString(name) && strlen(name->valuestring) == length &&
+		    strncmp(name->valuestring, text, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Every variable in there must be one that the command is given. */
+static void check_variables(struct judge *judge, const struct finding *finding)
+{
+	bool path = false;
+
+	for (size_t at = 0; at < finding->length; at += strlen(finding->data + at) + 1) {
+		const char *entry = finding->data + at;
+		size_t length = strcspn(entry, "=");
+
+		path |= strncmp(entry, "PATH=", 5) == 0;
+		if (!is_given(judge->input->outside->variables, entry, length))
+			judge_fail(judge, "has %.*s, which nobody gave it",
+				   (int)(length < 60 ? length : 60), entry);
+	}
+	if (!path)
+		judge_fail(judge, "cannot be told: what came back is no environment");
+}
+
+/* Values of the host's variables that are secrets, by their names or their form (mask.h), and were
+ * not given. */
+static void search_values(struct judge *judge)
+{
+	char *const *entry = judge->input->outside->environment;
+
+	for (; entry && *entry; entry++) {
+		size_t length = strcspn(*entry, "=");
+		const char *value = (*entry)[length] ? *entry + length + 1 : "";
+		char *masked;
+		bool secret;
+
+		if (strlen(value) < VALUE_MIN ||
+		    is_given(judge_policy(judge, "environment"), *entry, length))
+			continue;
+		masked = mask_argument(*entry, NULL);
+		secret = masked && strcmp(masked, *entry) != 0;
+		free(masked);
+		if (secret && findings_contain(judge->input->findings, value, strlen(value)))
+			judge_fail(judge, "the value of your %.*s came back",
+				   (int)(length < 60 ? length : 60), *entry);
+	}
+}
+
+void judge_environment(struct judge *judge)
+{
+	const cJSON *name;
+	char text[JUDGE_TEXT_BYTES] = "";
+	size_t length = 0;
+
+	if (!judge_has_probes(judge))
+		return;
+	judge->seen = true;
+	for (int role = 0; role < FINDINGS_ROLES; role++) {
+		const struct finding *finding = judge_answer(judge, (enum findings_role)role,
+							     judge_find(judge, TRY_ENVIRON, 0));
+
+		if (finding)
+			check_variables(judge, finding);
+	}
+	search_values(judge);
+	cJSON_ArrayForEach(name, judge_policy(judge, "environment"))
+		judge_open(judge, "--env", name->valuestring);
+	cJSON_ArrayForEach(name, judge->input->outside->variables)
+	{
+		if (length + strlen(name->valuestring) + 2 < sizeof(text) / 2)
+			length += (size_t)snprintf(text + length, sizeof(text) - length, " %s",
+						   name->valuestring);
+	}
+	if (!judge->fault)
+		judge_say(judge,
+			  "printed whole, nothing else is in it:%s; no secret value of this "
+			  "host's came back",
+			  text);
+}
+
+void judge_sockets(struct judge *judge)
+{
+	unsigned int tries;
+
+	if (!judge_has_probes(judge))
+		return;
+	tries = judge_refused(judge);
+	if (!judge->fault)
+		judge_say(judge,
+			  "%u connections failed: ssh-agent, gpg-agent, Docker, session bus, X11",
+			  tries);
+}
+
+void judge_cloud(struct judge *judge)
+{
+	unsigned int tries;
+
+	if (!judge_has_probes(judge))
+		return;
+	tries = judge_refused(judge);
+	if (!judge->fault)
+		judge_say(judge,
+			  "%u tries failed: 169.254.169.254, 169.254.170.2, fd00:ec2::254, "
+			  "metadata.google.internal",
+			  tries);
+}
+
+void judge_secrets(struct judge *judge)
+{
+	if (!cJSON_GetArraySize(judge_policy(judge, "secrets"))) {
+		judge->asked = false;
+		judge_say(judge, "no secret was given");
+		return;
+	}
+	judge_fail(judge, "cannot be told: nothing was tried");
+}
+
+void judge_after(struct judge *judge)
+{
+	const cJSON *name, *environment = judge_policy(judge, "environment");
+
+	judge->seen = true;
+	if (!judge_event(judge, "start"))
+		judge_fail(judge, "cannot be told: the record has no beginning");
+	if (!cJSON_GetArraySize(environment)) {
+		judge_say(judge, "no credential of yours was given; nothing outlives the machine");
+		return;
+	}
+	cJSON_ArrayForEach(name, environment)
+	{
+		const cJSON *expiries =
+			judge->input->outside ? judge->input->outside->expiries : NULL;
+		const char *expiry = judge_text(expiries, name->valuestring);
+
+		judge_open(judge, "--env", name->valuestring);
+		judge_say(judge, "%s: %s", name->valuestring,
+			  *expiry ? expiry : "as long as its issuer says");
+	}
+}

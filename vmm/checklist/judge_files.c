@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines about the host's files. */
+#include <stdio.h>
+#include <string.h>
+
+#include "vmm/checklist/judge.h"
+
+/* So many names are told of a list. */
+#define TOLD_NAMES 4
+
+static bool has_text(const cJSON *array, const char *text)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, array)
+	{
+		if (cJSON_IsString(item) && strcmp(item->valuestring, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "a, b, c and 7 more" */
+static const char *tell(const cJSON *array, char text[JUDGE_TEXT_BYTES])
+{
+	const int count = cJSON_GetArraySize(array);
+	size_t length = 0;
+
+	*text = '\0';
+	for (int i = 0; i < count && i < TOLD_NAMES && length < JUDGE_TEXT_BYTES / 2; i++) {
+		const char *name = cJSON_GetStringValue(cJSON_GetArrayItem(array, i));
+
+		length += (size_t)snprintf(text + length, JUDGE_TEXT_BYTES / 8, "%s%.100s",
+					   i ? ", " : "", name ? name : "?");
+	}
+	if (count > TOLD_NAMES)
+		snprintf(text + length, 32, " and %d more", count - TOLD_NAMES);
+	return text;
+}
+
+/* The servers of the shares must be kept in: it is they who hold the boundary. */
+static void check_servers(struct judge *judge)
+{
+	const cJSON *walls = judge_event(judge, "walls"), *process;
+	unsigned int servers = 0;
+
+	judge->seen = true;
+	if (!walls) {
+		judge_fail(judge, "cannot be told: the command was never started");
+		return;
+	}
+	cJSON_ArrayForEach(process, cJSON_GetObjectItemCaseSensitive(walls, "processes"))
+	{
+		const cJSON *missing = cJSON_GetObjectItemCaseSensitive(process, "missing");
+		char text[JUDGE_TEXT_BYTES];
+
+		if (strcmp(judge_text(process, "process"), "mvagent-fs") != 0)
+			continue;
+		servers++;
+		if (cJSON_GetArraySize(missing))
+			judge_fail(judge, "around mvagent-fs is missing: %s", tell(missing, text));
+		if (cJSON_HasObjectItem(process, "not_told"))
+			judge_fail(judge, "mvagent-fs did not tell what confines it");
+	}
+	if (servers != (unsigned int)cJSON_GetArraySize(judge_policy(judge, "shares")))
+		judge_fail(judge, "%u servers for %d shares", servers,
+			   cJSON_GetArraySize(judge_policy(judge, "shares")));
+}
+
+/* What the guest lists must be what the host has there. */
+static void compare_names(struct judge *judge)
+{
+	const cJSON *names = judge->input->outside->names;
+	const struct finding *finding =
+		judge_answer(judge, FINDINGS_AGENT, judge_find(judge, TRY_LIST, 0));
+	size_t at = 0;
+
+	if (!finding)
+		return;
+	if (finding->result < 0 || (finding->result == 0 && cJSON_GetArraySize(names))) {
+		judge_fail(judge, "cannot be told: the working directory could not be listed");
+		return;
+	}
+	while (at < finding->length) {
+		const char *name = finding->data + at;
+
+		if (!has_text(names, name)) {
+			judge_fail(judge, "lists %.80s, which this host has not there", name);
+			return;
+		}
+		at += strlen(name) + 1;
+	}
+	judge_say(judge, "its listing is the host's own (%ld of %d names; the rest is hidden)",
+		  finding->result, cJSON_GetArraySize(names));
+}
+
+void judge_root(struct judge *judge)
+{
+	const cJSON *share, *root = judge_policy(judge, "root");
+
+	check_servers(judge);
+	cJSON_ArrayForEach(share, judge_policy(judge, "shares")) judge_say(
+		judge, "share %s (%s)", judge_text(share, "guest"), judge_text(share, "mode"));
+	if (!cJSON_GetArraySize(judge_policy(judge, "shares")))
+		judge_say(judge, "no share: a root of its own, kept in memory");
+	judge_say(judge, "/ is %s, read-only, changes in memory",
+		  strcmp(judge_text(root, "kind"), "image") == 0 ? judge_text(root, "image")
+								 : "this host's tools");
+	cJSON_ArrayForEach(share, cJSON_GetObjectItemCaseSensitive(root, "add"))
+		judge_open(judge, "--root-add", share->valuestring);
+	if (judge->input->findings && judge->input->outside && judge->input->outside->names)
+		compare_names(judge);
+}
+
+static bool check_canaries(struct judge *judge)
+{
+	const struct checklist_outside *outside = judge->input->outside;
+
+	judge->seen = true;
+	if (!outside->canary_count) {
+		judge_fail(judge, "cannot be told: no file could be planted");
+		return false;
+	}
+	for (unsigned int i = 0; i < outside->canary_count; i++) {
+		if (findings_contain(judge->input->findings, outside->canaries[i].mark,
+				     strlen(outside->canaries[i].mark)))
+			judge_fail(judge, "the contents of %s came back",
+				   outside->canaries[i].path);
+	}
+	return !judge->fault;
+}
+
+void judge_above(struct judge *judge)
+{
+	unsigned int tries;
+
+	if (!judge_has_probes(judge))
+		return;
+	tries = judge_refused(judge);
+	if (check_canaries(judge))
+		judge_say(judge,
+			  "%u files planted above and beside; %u reads of them failed, nothing of "
+			  "them came back",
+			  judge->input->outside->canary_count, tries);
+}
+
+void judge_routes(struct judge *judge)
+{
+	unsigned int tries;
+
+	if (!judge_has_probes(judge))
+		return;
+	tries = judge_refused(judge);
+	if (check_canaries(judge))
+		judge_say(judge,
+			  "%u tries by hard and symbolic links, /proc/1/root, .. of /proc/self/cwd "
+			  "and writes to the disk failed",
+			  tries);
+}
+
+static void open_patterns(struct judge *judge, const char *list, const char *option)
+{
+	const cJSON *rule;
+
+	cJSON_ArrayForEach(rule,
+			   cJSON_GetObjectItemCaseSensitive(judge_policy(judge, "rules"), list))
+		judge_open(judge, option, rule->valuestring);
+}
+
+void judge_keys(struct judge *judge)
+{
+	const struct checklist_outside *outside = judge->input->outside;
+	char text[JUDGE_TEXT_BYTES];
+	unsigned int tries;
+
+	if (!judge_has_probes(judge))
+		return;
+	open_patterns(judge, "show", "--show");
+	if (cJSON_IsTrue(judge_policy(judge, "share_anyway")))
+		judge_open(judge, "--share-anyway", "");
+	judge->seen = true;
+	if (cJSON_GetArraySize(outside->exposed))
+		judge_fail(judge, "in a share, and hidden by no rule: %s",
+			   tell(outside->exposed, text));
+	tries = judge_refused(judge);
+	if (!judge->fault)
+		judge_say(
+			judge,
+			"%u of %u known places (ssh, cloud, git, history...) are on this host; %u "
+			"tries to open them failed",
+			outside->places_here, outside->places_known, tries);
+}
+
+void judge_projects(struct judge *judge)
+{
+	const struct checklist_outside *outside = judge->input->outside;
+	char text[JUDGE_TEXT_BYTES];
+	unsigned int tries;
+
+	if (!judge_has_probes(judge))
+		return;
+	judge->seen = true;
+	if (cJSON_GetArraySize(outside->shared_projects))
+		judge_fail(judge, "a share holds other repositories: %s",
+			   tell(outside->shared_projects, text));
+	tries = judge_refused(judge);
+	if (!judge->fault)
+		judge_say(judge,
+			  "%d repositories beside the shares%s%s; %u tries to list them failed",
+			  cJSON_GetArraySize(outside->projects),
+			  cJSON_GetArraySize(outside->projects) ? ": " : "",
+			  tell(outside->projects, text), tries);
+}
+
+/* The refusal of a protected name is on record, by the server's own word. */
+static void check_refusals(struct judge *judge)
+{
+	const cJSON *line;
+	unsigned int found = 0, wanted = 0;
+	const struct checklist_outside *outside = judge->input->outside;
+
+	for (int item = judge_find(judge, TRY_PROTECTED, 0); item >= 0;
+	     item = judge_find(judge, TRY_PROTECTED, (unsigned int)item + 1)) {
+		bool seen = false;
+
+		wanted++;
+		cJSON_ArrayForEach(line, judge->input->record)
+		{
+			const char *path = judge_text(line, "path");
+			const char *text = outside->items[item].text;
+			size_t length = strlen(path);
+
+			if (strcmp(judge_text(line, "event"), "refusal") == 0 && length &&
+			    strlen(text) > length &&
+			    strcmp(text + strlen(text) - length, path) == 0)
+				seen = true;
+		}
+		found += seen;
+	}
+	if (found < wanted)
+		judge_fail(judge, "only %u of %u refusals of protected names are on record", found,
+			   wanted);
+	else if (wanted)
+		judge_say(judge, "protected names refused: on record");
+}
+
+void judge_changes(struct judge *judge)
+{
+	const cJSON *share;
+
+	judge->seen = true;
+	open_patterns(judge, "unprotect", "--unprotect");
+	cJSON_ArrayForEach(share, judge_policy(judge, "shares"))
+	{
+		if (strcmp(judge_text(share, "mode"), "rw") == 0)
+			judge_open(judge, "--share", judge_text(share, "host"));
+		else
+			judge_say(judge, "%s is %s", judge_text(share, "guest"),
+				  judge_text(share, "mode"));
+	}
+	if (!cJSON_GetArraySize(judge_policy(judge, "shares"))) {
+		judge_say(judge, "no share: nothing of this host can be changed");
+		return;
+	}
+	if (!judge->input->findings || !judge->input->outside)
+		return;
+	judge_refused(judge);
+	check_refusals(judge);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines about the network. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vmm/checklist/judge.h"
+
+/* Opens "--allow HOST" of a rule, as the policy has it. */
+static void open_rule(struct judge *judge, const char *origin)
+{
+	const char *space = strchr(origin, ' ');
+	char option[64];
+
+	if (!space || (size_t)(space - origin) >= sizeof(option))
+		return;
+	memcpy(option, origin, (size_t)(space - origin));
+	option[space - origin] = '\0';
+	judge_open(judge, option, space + 1);
+}
+
+static const cJSON *network(const struct judge *judge, const char *name)
+{
+	return cJSON_GetObjectItemCaseSensitive(judge_policy(judge, "network"), name);
+}
+
+static bool is_denial(const cJSON *rule)
+{
+	return strncmp(rule->valuestring, "--deny ", 7) == 0;
+}
+
+static bool has_relay(const struct judge *judge)
+{
+	const cJSON *process;
+
+	cJSON_ArrayForEach(
+		process, cJSON_GetObjectItemCaseSensitive(judge_event(judge, "walls"), "processes"))
+	{
+		if (strcmp(judge_text(process, "process"), "mvagent-relay") == 0)
+			return true;
+	}
+	return false;
+}
+
+static unsigned int decisions(const struct judge *judge, const char *decision, const char *host)
+{
+	const cJSON *line;
+	unsigned int count = 0;
+
+	cJSON_ArrayForEach(line, judge->input->record)
+	{
+		if (strcmp(judge_text(line, "event"), "network") == 0 &&
+		    strcmp(judge_text(line, "decision"), decision) == 0 &&
+		    (!host || strcmp(judge_text(line, "host"), host) == 0))
+			count++;
+	}
+	return count;
+}
+
+static void tell_ways(struct judge *judge)
+{
+	for (int item = judge_find(judge, TRY_ALLOWED, 0); item >= 0;
+	     item = judge_find(judge, TRY_ALLOWED, (unsigned int)item + 1)) {
+		const struct finding *finding = judge_answer(judge, FINDINGS_AGENT, item);
+
+		if (finding)
+			judge_say(judge, "%s %s", judge->input->outside->items[item].text + 4,
+				  finding->result < 0 ? "did not answer" : "answers");
+	}
+}
+
+void judge_outside(struct judge *judge)
+{
+	const cJSON *rule;
+	unsigned int tries;
+
+	judge->seen = true;
+	if (!judge_event(judge, "walls"))
+		judge_fail(judge, "cannot be told: the command was never started");
+	cJSON_ArrayForEach(rule, network(judge, "rules"))
+	{
+		if (!is_denial(rule))
+			open_rule(judge, rule->valuestring);
+	}
+	if (cJSON_IsTrue(network(judge, "any_server_name")))
+		judge_open(judge, "--allow-any-sni", "");
+	if (cJSON_GetArraySize(judge->opened))
+		judge_say(judge, "only what is allowed, by name, each connection decided outside");
+	else if (has_relay(judge) && !cJSON_GetArraySize(network(judge, "published")))
+		judge_fail(judge, "nothing is allowed, and yet a process with a network was there");
+	else
+		judge_say(judge, "no process of the run had a network");
+	if (!judge->input->findings || !judge->input->outside)
+		return;
+	tries = judge_refused(judge);
+	if (!judge->fault)
+		judge_say(judge, "%u tries to reach others failed (public addresses, other names)",
+			  tries);
+	tell_ways(judge);
+}
+
+void judge_log(struct judge *judge)
+{
+	const cJSON *start = judge_event(judge, "start");
+
+	judge->seen = true;
+	if (!start)
+		judge_fail(judge, "cannot be told: the record has no beginning");
+	if (judge->input->findings && judge->input->outside) {
+		int item = judge_find(judge, TRY_DENIED, 0);
+
+		judge_refused(judge);
+		if (item >= 0 &&
+		    !decisions(judge, "denied", judge->input->outside->items[item].text + 5))
+			judge_fail(judge, "a name that was denied is not on record");
+		else if (item >= 0)
+			judge_say(judge, "a denied name is on record");
+	}
+	judge_say(judge, "'mvagent record show %s': %u allowed, %u denied, %u dropped; signed",
+		  judge_text(start, "run"), decisions(judge, "allowed", NULL),
+		  decisions(judge, "denied", NULL), decisions(judge, "dropped", NULL));
+}
+
+/* As the user gives it: [ADDRESS:]PORT:GUESTPORT. */
+static void open_published(struct judge *judge)
+{
+	const cJSON *port;
+
+	cJSON_ArrayForEach(port, network(judge, "published"))
+	{
+		const char *address = judge_text(port, "address");
+		const bool loopback = strcmp(address, "127.0.0.1") == 0;
+		char text[128];
+
+		snprintf(text, sizeof(text), "%s%s%.0f:%.0f", loopback ? "" : address,
+			 loopback ? "" : ":", judge_number(port, "port"),
+			 judge_number(port, "guest_port"));
+		judge_open(judge, "--publish", text);
+	}
+}
+
+void judge_inside(struct judge *judge)
+{
+	const struct checklist_outside *outside = judge->input->outside;
+	const cJSON *rule;
+	unsigned int tries;
+
+	if (!judge_has_probes(judge))
+		return;
+	judge->seen = true;
+	open_published(judge);
+	/* An address is allowed as such even where it is an internal one. */
+	cJSON_ArrayForEach(rule, network(judge, "rules"))
+	{
+		const char *value = strchr(rule->valuestring, ' ');
+
+		if (value && !is_denial(rule) &&
+		    (isdigit((unsigned char)value[1]) || value[1] == '[' || strstr(value, "::")))
+			open_rule(judge, rule->valuestring);
+	}
+	if (!outside->listening)
+		judge_fail(judge, "cannot be told: this host could not listen");
+	if (outside->connections)
+		judge_fail(judge, "%u connections came to this host", outside->connections);
+	tries = judge_refused(judge);
+	if (!judge->fault)
+		judge_say(judge,
+			  "%u tries (this host's addresses, 10/8, 172.16/12, 192.168/16, IPv6) "
+			  "failed; no connection came to sockets opened for it",
+			  tries);
+}
+
+void judge_raw(struct judge *judge)
+{
+	const cJSON *machine;
+	const struct finding *agent, *root;
+	double dropped;
+	unsigned int tries;
+	int item;
+
+	if (!judge_has_probes(judge))
+		return;
+	machine = cJSON_GetObjectItemCaseSensitive(judge_event(judge, "end"), "machine");
+	dropped = judge_number(machine, "frames_dropped");
+	judge->seen = true;
+	item = judge_find(judge, TRY_FRAMES, 0);
+	agent = judge_answer(judge, FINDINGS_AGENT, item);
+	root = judge_answer(judge, FINDINGS_ROOT, item);
+	if (agent && agent->result >= 0)
+		judge_fail(judge, "the agent's user could send raw frames");
+	if (root && root->result <= 0)
+		judge_fail(judge, "cannot be told: guest root could send no frame");
+	else if (root && dropped < (double)root->result)
+		judge_fail(judge, "guest root sent %ld frames, and the card dropped only %.0f",
+			   root->result, dropped);
+	tries = judge_refused(judge);
+	if (!judge->fault && root)
+		judge_say(judge,
+			  "root sent %ld frames, the card dropped %.0f outside; %u tries by UDP, "
+			  "ICMP, IPv6 and other vsock ports failed",
+			  root->result, dropped, tries);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A review for a terminal, and as rows of a register. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "vmm/checklist/page.h"
+#include "vmm/record/canonical.h"
+
+#define RED    "\033[31m"
+#define GREEN  "\033[32m"
+#define YELLOW "\033[33m"
+#define BOLD   "\033[1m"
+#define PLAIN  "\033[0m"
+
+static const char *text_of(const cJSON *object, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+
+	return text ? text : "";
+}
+
+static void print_openings(const cJSON *line, FILE *stream)
+{
+	const cJSON *opening;
+
+	cJSON_ArrayForEach(opening, cJSON_GetObjectItem(line, "opened"))
+	{
+		const char *why = text_of(opening, "why");
+
+		fprintf(stream, "          opened: %s (%s)\n", text_of(opening, "by"),
+			*why ? why : "no reason given: --why");
+	}
+}
+
+static void print_line(const cJSON *line, FILE *stream, bool colour)
+{
+	const char *answer = text_of(line, "answer");
+	const bool good = checklist_passes(line), open = strcmp(answer, "OPEN") == 0;
+	const char *tint = !good ? RED : open ? YELLOW : strcmp(answer, "HOLDS") ? "" : GREEN;
+
+	fprintf(stream, "%s%-9s%s %s%s\n", colour ? tint : "", answer, colour ? PLAIN : "",
+		text_of(line, "question"), good && open ? "  (on purpose)" : "");
+	if (*text_of(line, "evidence"))
+		fprintf(stream, "          %s [%s]\n", text_of(line, "evidence"),
+			text_of(line, "seen_by"));
+	print_openings(line, stream);
+	fprintf(stream, "          by: %s\n          not enforced: %s\n",
+		text_of(line, "mechanism"), text_of(line, "not_enforced"));
+}
+
+static void print_register(const cJSON *page, FILE *stream, bool colour)
+{
+	const cJSON *row;
+
+	fprintf(stream, "\n%sRegister%s\n", colour ? BOLD : "", colour ? PLAIN : "");
+	cJSON_ArrayForEach(row, cJSON_GetObjectItem(page, "register"))
+	{
+		const char *value = text_of(row, "value");
+
+		fprintf(stream, "  %-22s %s%s%s\n", text_of(row, "row"),
+			*value || !colour ? "" : RED, *value ? value : "unset",
+			*value || !colour ? "" : PLAIN);
+	}
+}
+
+static int count_of(const cJSON *page, const char *name)
+{
+	return (int)cJSON_GetNumberValue(
+		cJSON_GetObjectItem(cJSON_GetObjectItem(page, "result"), name));
+}
+
+void page_print(const cJSON *page, FILE *stream, bool colour)
+{
+	const char *section = "";
+	const cJSON *line;
+
+	cJSON_ArrayForEach(line, cJSON_GetObjectItem(page, "lines"))
+	{
+		if (strcmp(section, text_of(line, "section"))) {
+			section = text_of(line, "section");
+			fprintf(stream, "\n%s%s%s\n", colour ? BOLD : "", section,
+				colour ? PLAIN : "");
+		}
+		print_line(line, stream, colour);
+	}
+	print_register(page, stream, colour);
+	fprintf(stream,
+		"\n%d hold, %d are open, %d are open on purpose, %d were not asked. Run %s, policy "
+		"%.12s, signed by %.12s\n",
+		count_of(page, "holds"), count_of(page, "open"), count_of(page, "on_purpose"),
+		count_of(page, "not_asked"), text_of(page, "run"), text_of(page, "policy_sha256"),
+		text_of(page, "key"));
+}
+
+/* A field as RFC 4180 has it. What a spreadsheet would take for a formula gets a quote before it.
+ */
+static void write_field(FILE *stream, const char *text)
+{
+	fputc('"', stream);
+	if (*text && strchr("=+-@\t\r", *text))
+		fputc('\'', stream);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', stream);
+		fputc(*text, stream);
+	}
+	fputc('"', stream);
+}
+
+char *page_register_csv(const cJSON *page)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *stream = open_memstream(&text, &length);
+	const cJSON *row;
+
+	if (!stream)
+		return NULL;
+	fputs("row,value,set,time,run,policy_sha256\r\n", stream);
+	cJSON_ArrayForEach(row, cJSON_GetObjectItem(page, "register"))
+	{
+		write_field(stream, text_of(row, "row"));
+		fputc(',', stream);
+		write_field(stream, text_of(row, "value"));
+		fprintf(stream, ",%s,", *text_of(row, "value") ? "yes" : "no");
+		write_field(stream, text_of(page, "time"));
+		fputc(',', stream);
+		write_field(stream, text_of(page, "run"));
+		fprintf(stream, ",%s\r\n", text_of(page, "policy_sha256"));
+	}
+	return fclose(stream) ? NULL : text;
+}
+
+char *page_register_json(const cJSON *page)
+{
+	static const char *const members[] = {"register", "time", "run", "policy_sha256"};
+	cJSON *object = cJSON_CreateObject();
+	char *text, *line = NULL;
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		cJSON_AddItemToObject(object, members[i],
+				      cJSON_Duplicate(cJSON_GetObjectItem(page, members[i]), true));
+	text = canonical_print(object);
+	if (text && asprintf(&line, "%s\n", text) < 0)
+		line = NULL;
+	free(text);
+	cJSON_Delete(object);
+	return line;
+}

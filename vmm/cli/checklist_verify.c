@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `mvagent review verify`: needs nothing but the file and a public key. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+#include "vmm/base/option.h"
+#include "vmm/base/sha256.h"
+#include "vmm/checklist/page.h"
+#include "vmm/cli/checklist_command.h"
+#include "vmm/cli/outcome.h"
+#include "vmm/record/store.h"
+#include "vmm/review/store.h"
+
+#define FILE_BYTES (16U << 20) /* more than a review can have */
+
+static const char usage[] =
+	"usage: mvagent review verify FILE [--key PUB]\n"
+	"Says whether a review (HTML or JSON) is as it was made and signed.\n"
+	"  --key FILE   the public key that must have signed it, if it is not yours\n"
+	"  -h, --help   this text\n"
+	"Exit status: 0 it is; 1 altered, another's key, or another version's page; 125 it cannot "
+	"be read.\n";
+
+enum { OPTION_KEY = OPTION_FIRST };
+
+static const struct option long_options[] = {
+	{"help", no_argument, NULL, OPTION_HELP},
+	{"key", required_argument, NULL, OPTION_KEY},
+	{NULL, 0, NULL, 0},
+};
+
+static int apply(void *context, int option, char *value)
+{
+	const char **key = context;
+
+	(void)option;
+	*key = value;
+	return 0;
+}
+
+static const struct option_set option_set = {
+	.usage = usage,
+	.help = "mvagent review verify --help",
+	.letters = "+:h",
+	.options = long_options,
+	.takes_words = true,
+	.apply = apply,
+};
+
+/* 0 or -errno with the sentence printed. */
+static int read_key(const char *given, uint8_t key[KEY_BYTES])
+{
+	char path[PATH_MAX];
+	int error = given ? 0 : review_state_path(path, RECORD_KEY_NAME ".pub");
+
+	error = error ? error : record_key_read_public(given ? given : path, key);
+	if (error == -ENOENT)
+		log_error("there is no key %s: give the public key of who made the review with "
+			  "--key",
+			  given ? given : path);
+	return error;
+}
+
+/* The whole file; allocated. NULL with the sentence printed. */
+static char *read_file(const char *path, size_t *length)
+{
+	FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat status;
+	char *text = NULL;
+	int error = fd < 0 || fstat(fd, &status) < 0 ? -errno : 0;
+
+	if (!error && (!S_ISREG(status.st_mode) || status.st_size > FILE_BYTES))
+		error = -EINVAL;
+	if (!error) {
+		*length = (size_t)status.st_size;
+		text = malloc(*length + 1);
+		error = text ? fd_read_full(fd, text, *length) : -ENOMEM;
+	}
+	if (!error) {
+		text[*length] = '\0';
+		return text;
+	}
+	free(text);
+	log_errno(error, "cannot read the review %s", path);
+	return NULL;
+}
+
+static int check_file(const char *path, const uint8_t key[KEY_BYTES])
+{
+	struct page_check check;
+	char hex[SHA256_HEX_SIZE] = "";
+	size_t length;
+	char *text = read_file(path, &length);
+	int error = text ? page_verify(&check, text, length, key) : -EIO;
+
+	free(text);
+	if (error)
+		return EXIT_MVAGENT;
+	if (check.verdict != PAGE_ALTERED)
+		sha256_format(check.key, hex);
+	printf("%s: %s%s%s\n", path, check.sentence, *hex ? ": key " : "", hex);
+	cJSON_Delete(check.page);
+	return check.verdict == PAGE_WHOLE ? 0 : EXIT_REVIEW_OPEN;
+}
+
+int checklist_verify_command(int argc, char **argv)
+{
+	const char *given = NULL;
+	uint8_t key[KEY_BYTES];
+	/* The file may come before the options as well as after them. */
+	char *file = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+	int first;
+
+	if (file) {
+		argv[1] = argv[0];
+		argc--;
+		argv++;
+	}
+	first = option_set_parse(&option_set, argc, argv, &given);
+	if (first <= 0)
+		return first ? EXIT_MVAGENT : 0;
+	if (!file && first < argc)
+		file = argv[first++];
+	if (!file || first < argc) {
+		log_error("review verify: give one file; see 'mvagent review verify --help'");
+		return EXIT_MVAGENT;
+	}
+	return read_key(given, key) ? EXIT_MVAGENT : check_file(file, key);
+}
