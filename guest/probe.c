@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,7 +80,8 @@ static int become(uid_t uid, gid_t gid)
 {
 	if (setgroups(1, &gid) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
-	return 0;
+	/* As after an execve(2): what is in /proc/self belongs to the user. */
+	return prctl(PR_SET_DUMPABLE, 1) < 0 ? -errno : 0;
 }
 
 static int run_role(const char *role, uid_t uid, gid_t gid, char **argv)

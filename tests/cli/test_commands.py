@@ -17,7 +17,7 @@ import tempfile
 import traceback
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["run", "diff", "apply", "discard", "runs", "record", "log", "root", "image", "policy", "doctor", "selftest", "version"]
+COMMANDS = ["run", "diff", "apply", "discard", "runs", "record", "log", "root", "image", "policy", "review", "doctor", "selftest", "version"]
 # For the project's own tests; run_options.c says so.
 UNDOCUMENTED = {"--trap-registers", "--no-io-uring", "--no-notes"}
 
@@ -107,7 +107,7 @@ def test_synopsis_has_the_options_of_the_small_commands():
 
 def test_every_exit_status_is_in_the_manual():
     statuses = section("EXIT STATUS")
-    for header in ("outcome.h", "review_commands.h", "record_commands.h"):
+    for header in ("outcome.h", "review_commands.h", "record_commands.h", "checklist_command.h"):
         for name, number in re.findall(r"^#define (EXIT_\w+)\s+(\d+)", (CHECKOUT / "vmm/cli" / header).read_text(),
                                        re.MULTILINE):
             assert re.search(rf"\b{number}\b", statuses), name

@@ -4,10 +4,9 @@
 import contextlib
 import json
 import os
-import pathlib
-import subprocess
+import shutil
 
-from harness import ROOT, directory, expect, expect_equal, expect_in, main, mvagent
+from harness import BUILD, ROOT, directory, expect, expect_equal, expect_in, main, mvagent
 
 SCRATCH = "/scratch" if os.path.isdir("/scratch") else None
 
@@ -31,11 +30,12 @@ def places():
         yield home, work, dict(env, HOME=str(home), API_TOKEN="ghp_0123456789abcdefghijklmn")
 
 
-def review(work, env, *options, status):
+def review(work, env, *options, status, program=None):
     """A review of a run with a share of @work; its lines by id, and all of it."""
-    output = work.parent.parent / "review.json"
-    shares = () if "--share" in options else ("--share", str(work))
-    result = mvagent("review", *ROOT, "--json", str(output), *shares, *options, env=env, limit=400)
+    output = work.parents[1] / "review.json"
+    output.unlink(missing_ok=True)
+    shares = () if {"--share", "--from"} & set(options) else ("--share", str(work))
+    result = mvagent("review", *ROOT, "--json", str(output), *shares, *options, env=env, limit=400, program=program)
     page = json.loads(output.read_text()) if output.exists() else {"lines": []}
     wrong = [(line["id"], line["evidence"]) for line in page["lines"] if line["answer"] == "OPEN"]
     expect_equal(result.status, status, f"exit status ({result.err[-800:]} {wrong})")
@@ -69,6 +69,104 @@ def test_default_run():
         lines, _ = review(work, env, status=1)
         expect_equal([name for name, line in lines.items() if line["answer"] == "OPEN" and not line["on_purpose"]],
                      ["changes", "owner", "clock", "kind"], "what is open without reasons")
+
+
+def test_allowed_host():
+    with places() as (home, work, env):
+        share = ("--why", "it edits")
+        lines, page = review(work, env, *share, "--allow", "example.com", "--why", "packages", "--env", "API_TOKEN",
+                             "--why", "the model's API", *GIVEN, status=0)
+        for name in ("outside", "environment", "after"):
+            expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", True), name)
+        expect_equal(lines["outside"]["opened"], [{"by": "--allow example.com", "why": "packages"}])
+        for name in ALWAYS:
+            expect_equal(lines[name]["answer"], "HOLDS", f"{name}: {lines[name]['evidence']}")
+        expect("ghp_" not in json.dumps(page), "no value of a variable is in it")
+        lines, _ = review(work, env, *share, "--allow", "example.com", *GIVEN, status=1)
+        expect_equal((lines["outside"]["answer"], lines["outside"]["on_purpose"]), ("OPEN", False))
+        result = mvagent("review", *ROOT, "--share", str(work), "--allow", "*", env=env)
+        expect_equal(result.status, 125, "any host at all cannot be allowed")
+        expect_clean(home)
+
+
+def test_share_of_a_parent():
+    """A reason does not help: what lies beside the work is in reach."""
+    with places() as (home, work, env):
+        lines, _ = review(work, env, "--share", str(work.parent), "--why", "all of it", "--workdir", str(work), *GIVEN,
+                          status=1)
+        for name in ("above", "projects"):
+            expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", False), name)
+        expect_in("came back", lines["above"]["evidence"])
+        expect_in(str(work.parent / "other"), lines["projects"]["evidence"])
+        expect_equal(lines["inside"]["answer"], "HOLDS")
+        expect_clean(home)
+        lines, _ = review(work, env, "--share", str(home), "--share-anyway", "--show", ".ssh", *GIVEN, status=1)
+        expect_equal((lines["keys"]["answer"], lines["keys"]["on_purpose"]), ("OPEN", False), "keys")
+        expect_in(str(home / ".ssh"), lines["keys"]["evidence"])
+        expect_clean(home)
+
+
+def test_modes_and_root():
+    with places() as (_, work, env):
+        for mode in ("ro", "review"):
+            lines, _ = review(work, env, "--share", f"{work}:{mode}", "--user", "root", *GIVEN, status=0)
+            expect_equal(lines["changes"]["answer"], "HOLDS", lines["changes"]["evidence"])
+        expect_equal(sorted(p.name for p in work.iterdir()), [".env", ".git", "main.c"], "the work tree afterwards")
+
+
+def test_weakened_boundary():
+    with places() as (_, work, env):
+        lines, _ = review(work, env, "--why", "it edits", "--allow-degraded", "--terminal-passthrough",
+                          "--unprotect", ".vscode", *GIVEN, status=1)
+        for name in ("walls", "terminal", "changes"):
+            expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", False), name)
+
+
+def lying_installation(place):
+    """This build, but its guest sends frames to itself and says that it sent them by the card."""
+    for name in ("bin", "libexec"):
+        shutil.copytree(BUILD / name, place / name)
+    shutil.copytree(BUILD / "share", place / "share", ignore=shutil.ignore_patterns("base.erofs", "vmlinux"))
+    (place / "share/mvagent/vmlinux").symlink_to(BUILD / "share/mvagent/vmlinux")
+    archive = place / "share/mvagent/initramfs.cpio"
+    honest = archive.read_bytes()
+    lying = honest.replace(b"\0eth0\0", b"\0lo\0\0\0")
+    expect(lying != honest, "the card's name is in the guest")
+    archive.write_bytes(lying)
+    return place / "bin/mvagent"
+
+
+def test_guest_that_lies():
+    with places() as (home, work, env):
+        program = lying_installation(home.parent)
+        lines, _ = review(work, env, "--why", "it edits", *GIVEN, status=1, program=str(program))
+        expect_equal(lines["raw"]["answer"], "OPEN")
+        expect_in("the card dropped only", lines["raw"]["evidence"])
+        expect_equal(lines["above"]["answer"], "HOLDS")
+
+
+def test_files_that_are_made():
+    with places() as (home, work, env):
+        html, rows = home / "page.html", home / "rows.csv"
+        review(work, env, "--why", "it edits", "--html", str(html), "--register", str(rows), *GIVEN, status=0)
+        expect_in("Owner of an escape", rows.read_text())
+        for path in (html, home / "review.json"):
+            result = mvagent("review", "verify", str(path), env=env)
+            expect_equal(result.status, 0, result.out + result.err)
+            text = bytearray(path.read_bytes())
+            text[text.index(b"HOLDS") + 1] = ord("0")
+            path.write_bytes(text)
+            expect_equal(mvagent("review", "verify", str(path), env=env).status, 1, "an edited byte")
+        result = mvagent("run", "--share", str(work), "--why", "it edits", "--", "true", env=env, limit=200)
+        expect_equal(result.status, 0, result.err)
+        run = mvagent("runs", env=env).out.splitlines()[0].split()[0]
+        lines, page = review(work, env, "--from", run, *GIVEN, status=0)
+        expect_equal((page["run"], page["from"]), (run, "record"))
+        expect_equal((lines["walls"]["answer"], lines["above"]["answer"]), ("HOLDS", "NOT ASKED"))
+        record = home / ".local/state/mvagent/records" / f"{run}.jsonl"
+        record.write_bytes(record.read_bytes().replace(b'"exits":', b'"exits":1', 1))
+        lines, _ = review(work, env, "--from", run, *GIVEN, status=1)
+        expect_in("the record does not hold", lines["walls"]["evidence"])
 
 
 if __name__ == "__main__":

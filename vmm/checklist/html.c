@@ -21,23 +21,27 @@
 #define HASH_BEGIN      12U
 #define COMMAND_LIMIT   260U
 
+/* Nothing grows: a cell has three lines (.k), a line of the foot two, so that the page is one page
+ * whatever is in it. */
 static const char style[] =
 	"@page{margin:8mm}*{box-sizing:border-box}"
-	"body{font:6.4pt/1.2 'DejaVu Sans','Liberation "
-	"Sans',Arial,sans-serif;color:#000;background:#fff;"
-	"width:190mm;margin:0 auto}"
-	"h1{font-size:11pt;margin:0}p{margin:.6mm 0}code{font:6pt 'DejaVu Sans Mono','Liberation "
-	"Mono',monospace;overflow-wrap:anywhere}"
+	"body{font:6pt/1.14 'DejaVu Sans','Liberation Sans',Arial,sans-serif;color:#000;"
+	"background:#fff;width:190mm;margin:0 auto}"
+	"h1{font-size:11pt;line-height:1.1;margin:0}p{margin:.4mm 0}"
+	"code{font:5.6pt/1.14 'DejaVu Sans Mono','Liberation Mono',monospace}"
 	"table{border-collapse:collapse;width:100%;table-layout:fixed}"
-	"td,th{border:.2mm solid #999;padding:.3mm .8mm;text-align:left;vertical-align:top;"
-	"overflow-wrap:anywhere}"
-	"th{background:#eee}tr.s td{background:#eee;font-weight:bold}"
-	".a{text-align:center;font-weight:bold;padding:.5mm 0}"
+	"td,th{border:.2mm solid #999;padding:.2mm .7mm;text-align:left;vertical-align:top}"
+	"th{background:#eee}td.s{background:#eee;font-weight:bold;writing-mode:vertical-rl;"
+	"text-align:center;padding:0;vertical-align:middle}"
+	".k,.l{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:"
+	"hidden;"
+	"overflow-wrap:anywhere}.l{-webkit-line-clamp:2}"
+	".a{text-align:center;font-weight:bold;vertical-align:middle;padding:0}"
 	".HOLDS{color:#060}.OPEN{background:#000;color:#fff}.PURPOSE{border:.5mm dashed #000}"
 	".NOT{color:#555;font-weight:normal}.u{color:#c00;font-weight:bold;text-transform:"
 	"uppercase}"
-	".r td{width:auto}svg{width:100%;display:block;margin:.8mm 0}"
-	"svg text{font:6.6px 'DejaVu Sans',Arial,sans-serif}svg .m{text-anchor:middle}"
+	"svg{width:100%;display:block;margin:.6mm 0}"
+	"svg text{font:6.4px 'DejaVu Sans',Arial,sans-serif}svg .m{text-anchor:middle}"
 	"svg .t{font-weight:bold}svg .mt{text-anchor:middle;font-weight:bold}"
 	"svg .h{fill:#f4f4f4;stroke:#000;stroke-width:.6}svg "
 	".i{fill:#fff;stroke:#777;stroke-width:.6}"
@@ -61,9 +65,9 @@ static void write_text(FILE *stream, const char *text)
 
 static void write_cell(FILE *stream, const char *text, size_t limit)
 {
-	fputs("<td>", stream);
+	fputs("<td><div class=\"k\">", stream);
 	page_escape(stream, text, limit);
-	fputs("</td>", stream);
+	fputs("</div></td>", stream);
 }
 
 /* What was opened, with the reasons, before the evidence. */
@@ -72,7 +76,9 @@ static void write_evidence(FILE *stream, const cJSON *line)
 	const cJSON *opened = cJSON_GetObjectItem(line, "opened");
 	const int count = cJSON_GetArraySize(opened);
 
-	fputs("<td>", stream);
+	fputs("<td><div class=\"k\">", stream);
+	if (strcmp(text_of(line, "answer"), "NOT ASKED") != 0)
+		fprintf(stream, "<i>[%s]</i> ", text_of(line, "seen_by"));
 	for (int i = 0; i < count && i < 2; i++) {
 		const cJSON *opening = cJSON_GetArrayItem(opened, i);
 		const char *why = text_of(opening, "why");
@@ -90,9 +96,7 @@ static void write_evidence(FILE *stream, const cJSON *line)
 		fprintf(stream, "<b>and %d more</b>; ", count - 2);
 	page_escape(stream, text_of(line, "evidence"),
 		    count ? EVIDENCE_LIMIT - OPENED_LIMIT / 2 : EVIDENCE_LIMIT);
-	if (strcmp(text_of(line, "answer"), "NOT ASKED") != 0)
-		fprintf(stream, " <i>[%s]</i>", text_of(line, "seen_by"));
-	fputs("</td>", stream);
+	fputs("</div></td>", stream);
 }
 
 static void write_line(FILE *stream, const cJSON *line)
@@ -101,7 +105,6 @@ static void write_line(FILE *stream, const cJSON *line)
 	const bool purpose = strcmp(answer, "OPEN") == 0 && checklist_passes(line);
 	const char *class = purpose ? "PURPOSE" : strcmp(answer, "NOT ASKED") == 0 ? "NOT" : answer;
 
-	fputs("<tr>", stream);
 	write_cell(stream, text_of(line, "question"), QUESTION_LIMIT);
 	fprintf(stream, "<td class=\"a %s\">%s%s</td>", class, answer,
 		purpose ? "<br>on purpose" : "");
@@ -111,46 +114,56 @@ static void write_line(FILE *stream, const cJSON *line)
 	fputs("</tr>\n", stream);
 }
 
+static int count_section(const cJSON *lines, const char *section)
+{
+	const cJSON *line;
+	int count = 0;
+
+	cJSON_ArrayForEach(line, lines) count += strcmp(section, text_of(line, "section")) == 0;
+	return count;
+}
+
 static void write_lines(FILE *stream, const cJSON *page)
 {
+	const cJSON *lines = cJSON_GetObjectItem(page, "lines"), *line;
 	const char *section = "";
-	const cJSON *line;
 
-	fputs("<table><colgroup><col style=\"width:17%\"><col style=\"width:9%\"><col "
-	      "style=\"width:38%\"><col style=\"width:21%\"><col style=\"width:15%\"></colgroup>"
-	      "<tr><th>Question</th><th>Answer</th><th>Evidence [whose word it is]</th>"
-	      "<th>Mechanism</th><th>Not enforced</th></tr>\n",
+	fputs("<table><colgroup><col style=\"width:2%\"><col style=\"width:17%\"><col "
+	      "style=\"width:8%\"><col style=\"width:37%\"><col style=\"width:20%\"><col "
+	      "style=\"width:16%\"></colgroup><tr><th></th><th>Question</th><th>Answer</th>"
+	      "<th>[Whose word it is] Evidence</th><th>Mechanism</th><th>Not enforced</th></tr>\n",
 	      stream);
-	cJSON_ArrayForEach(line, cJSON_GetObjectItem(page, "lines"))
+	cJSON_ArrayForEach(line, lines)
 	{
+		fputs("<tr>", stream);
 		if (strcmp(section, text_of(line, "section"))) {
 			section = text_of(line, "section");
-			fprintf(stream, "<tr class=\"s\"><td colspan=\"5\">%s</td></tr>\n",
-				section);
+			fprintf(stream, "<td class=\"s\" rowspan=\"%d\">%s</td>",
+				count_section(lines, section), section);
 		}
 		write_line(stream, line);
 	}
 	fputs("</table>\n", stream);
 }
 
-/* Two rows to a line. */
+/* Three rows to a line. */
 static void write_register(FILE *stream, const cJSON *page)
 {
 	const cJSON *row;
 	int count = 0;
 
-	fputs("<table class=\"r\" style=\"margin-top:1mm\">", stream);
+	fputs("<table style=\"margin-top:.8mm\">", stream);
 	cJSON_ArrayForEach(row, cJSON_GetObjectItem(page, "register"))
 	{
 		const char *value = text_of(row, "value");
 
 		fputs(count++ % 3 ? "" : "<tr>", stream);
-		fprintf(stream, "<td><b>%s:</b> ", text_of(row, "row"));
+		fprintf(stream, "<td><div class=\"l\"><b>%s:</b> ", text_of(row, "row"));
 		if (*value)
 			page_escape(stream, value, VALUE_LIMIT);
 		else
 			fputs("<span class=\"u\">unset</span>", stream);
-		fputs(count % 3 ? "</td>" : "</td></tr>\n", stream);
+		fputs(count % 3 ? "</div></td>" : "</div></td></tr>\n", stream);
 	}
 	fputs(count % 3 ? "</tr></table>\n" : "</table>\n", stream);
 }
@@ -192,7 +205,8 @@ static void write_head(FILE *stream, const cJSON *page)
 		"review</title><style>%s</style></head><body>\n",
 		style);
 	fprintf(stream,
-		"<h1>Sandbox review: %s</h1>\n<p><b>%d hold, %d open, %d open on purpose, %d "
+		"<h1>Sandbox review: %s</h1>\n<p class=\"l\"><b>%d hold, %d open, %d open on "
+		"purpose, %d "
 		"not asked.</b> ",
 		page_is_good(page) ? "the boundary holds" : "not all questions are answered well",
 		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "holds")),
@@ -222,7 +236,7 @@ static void write_foot(FILE *stream, const cJSON *page)
 	const cJSON *hashes = cJSON_GetObjectItem(page, "hashes"), *hash;
 	char *command = make_command(page);
 
-	fputs("<p><b>Made of</b> (SHA-256, begun): <code>", stream);
+	fputs("<p class=\"k\"><b>Made of</b> (SHA-256, begun): <code>", stream);
 	cJSON_ArrayForEach(hash, hashes)
 	{
 		if (!cJSON_IsString(hash))
@@ -236,10 +250,10 @@ static void write_foot(FILE *stream, const cJSON *page)
 	write_text(stream, text_of(page, "record_sha256"));
 	fputs("</code> (", stream);
 	write_text(stream, text_of(page, "record"));
-	fputs(")</p>\n<p><b>Again:</b> <code>", stream);
+	fputs(")</p>\n<p class=\"l\"><b>Again:</b> <code>", stream);
 	page_escape(stream, command ? command : "", COMMAND_LIMIT);
 	free(command);
-	fputs("</code></p>\n<p><b>Signed</b> (Ed25519) by <code>", stream);
+	fputs("</code></p>\n<p class=\"k\"><b>Signed</b> (Ed25519) by <code>", stream);
 	write_text(stream, text_of(page, "key"));
 	fputs("</code>: <code>", stream);
 	write_text(stream, text_of(page, "signature"));

@@ -8,11 +8,11 @@
 #include "vmm/checklist/page.h"
 
 #define WIDTH       560
-#define HEIGHT      132
+#define HEIGHT      114
 #define LEFT_END    158 /* of the box of what stays outside */
 #define RIGHT_BEGIN 392 /* of the machine's */
-#define FIRST_DOOR  26
-#define DOOR_STEP   19
+#define FIRST_DOOR  22
+#define DOOR_STEP   15
 #define DOORS       6
 #define LABEL       46U /* characters of a door's label */
 
@@ -76,7 +76,7 @@ static void draw_door(struct picture *picture, enum door door, const char *label
 	fprintf(picture->stream, "<path d=\"M%d %dH%d\" class=\"%s\"/>", LEFT_END + 3, y,
 		RIGHT_BEGIN - 3, door == DOOR_CLOSED ? "c" : "o");
 	if (door == DOOR_CLOSED)
-		fprintf(picture->stream, "<path d=\"M%d %dv10\" class=\"b\"/>", middle, y - 2);
+		fprintf(picture->stream, "<path d=\"M%d %dv6\" class=\"b\"/>", middle, y - 2);
 	if (door == DOOR_IN || door == DOOR_BOTH)
 		fprintf(picture->stream, "<path d=\"M%d %dl-7 -3v6z\"/>", RIGHT_BEGIN - 1, y);
 	if (door == DOOR_OUT || door == DOOR_BOTH)
@@ -174,16 +174,16 @@ void page_picture(const cJSON *page, FILE *stream)
 		RIGHT_BEGIN, WIDTH - RIGHT_BEGIN - 6, HEIGHT - 22);
 	write_text(&picture, 8, 11, "t", "This host, and what stays outside:");
 	for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++)
-		write_text(&picture, 12, 32 + 17 * (int)i, "s", outside[i]);
+		write_text(&picture, 12, 29 + 14 * (int)i, "s", outside[i]);
 	write_text(&picture, RIGHT_BEGIN + 6, 11, "t", "The machine (KVM):");
-	write_text(&picture, RIGHT_BEGIN + 6, 32, "s", "the agent, its tools, guest root");
-	write_text(&picture, RIGHT_BEGIN + 6, 49, "s", "a Linux kernel of its own");
-	write_text(&picture, RIGHT_BEGIN + 6, 66, "s",
+	write_text(&picture, RIGHT_BEGIN + 6, 29, "s", "the agent, its tools, guest root");
+	write_text(&picture, RIGHT_BEGIN + 6, 43, "s", "a Linux kernel of its own");
+	write_text(&picture, RIGHT_BEGIN + 6, 57, "s",
 		   strcmp(text_of(cJSON_GetObjectItem(policy, "root"), "kind"), "image") == 0
 			   ? "root: an image, read-only"
 			   : "root: this host's tools, read-only");
-	write_text(&picture, RIGHT_BEGIN + 6, 83, "s", "all else in memory, gone at the end");
-	write_text(&picture, RIGHT_BEGIN + 6, 117, "s", text_of(host, "processor"));
+	write_text(&picture, RIGHT_BEGIN + 6, 71, "s", "all else in memory, gone at the end");
+	write_text(&picture, RIGHT_BEGIN + 6, 99, "s", text_of(host, "processor"));
 	write_text(&picture, (LEFT_END + RIGHT_BEGIN) / 2, 11, "mt", "doors");
 	draw_shares(&picture, policy);
 	draw_network(&picture, policy);

@@ -6,7 +6,7 @@
 #define NETWORK     "Network"
 #define CREDENTIALS "Credentials"
 #define BOUNDARY    "Boundary"
-#define RESPONSE    "Escape response"
+#define RESPONSE    "Response"
 
 const struct checklist_text checklist_texts[LINE_COUNT] = {
 	[LINE_ROOT] = {"root", FILES, "What is its root directory, and what enforces that?",
@@ -67,9 +67,9 @@ const struct checklist_text checklist_texts[LINE_COUNT] = {
 			   "List of escape sequences: escape_filter_run",
 			   "Output that is piped elsewhere is not filtered"},
 	[LINE_OWNER] = {"owner", RESPONSE, "Who owns the patch of an escape?",
-			"--owner, or review.conf", "mvagent cannot check it"},
+			"--owner, or review.conf", "Not checked: your word"},
 	[LINE_CLOCK] = {"clock", RESPONSE, "On what clock?", "--clock, or review.conf",
-			"mvagent cannot check it"},
+			"Not checked: your word"},
 	[LINE_KIND] = {"kind", RESPONSE, "Is that the auth-bug clock?",
-		       "--clock against --auth-clock", "mvagent cannot check it"},
+		       "--clock against --auth-clock", "Not checked: your word"},
 };

@@ -126,16 +126,15 @@ static int try_all(struct review *review, int argc, char **argv)
 	probe.user_fds[STREAM_STDIN] = probe.user_fds[STREAM_STDERR] = nothing;
 	probe.user_fds[STREAM_STDOUT] = answers;
 	status = run_probe(&probe, &review->options.run, argc, argv);
-	if (status > 128 || !probe.record_name[0]) {
-		cJSON_Delete(probe.variables);
-		return status ? status : -EIO;
-	}
+	review->host.outside.variables = probe.variables;
+	/* Then its sentence was printed: a signal ended it, the machine failed, or the guest said
+	 * more than it may. */
+	if (status >= EXIT_TIME_LIMIT || !probe.record_name[0])
+		return status ? status : EXIT_MVAGENT;
 	error = take_answers(review, answers);
-	if (error) {
-		cJSON_Delete(probe.variables);
+	if (error)
 		return error;
-	}
-	checklist_host_look(&review->host, &review->findings, probe.variables);
+	checklist_host_look(&review->host, &review->findings);
 	store = open(probe.store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return take_record(review, store, probe.record_name);
 }
@@ -255,7 +254,7 @@ static int make_review(struct review *review, int argc, char **argv)
 	result = checklist_host_prepare(&review->host, &review->options.run);
 	result = result ? result : try_all(review, argc, argv);
 	if (result)
-		return result > 0 ? result : EXIT_MVAGENT;
+		return result > 128 ? result : EXIT_MVAGENT;
 	return finish(review, NULL);
 }
 

@@ -87,6 +87,31 @@ void checklist_guest_path(const struct checklist_host *host, const char *path, c
 		snprintf(guest, size, "%s", path);
 }
 
+/* Of a working directory in a share: the repository that it is in, or the share. So a share of all
+ * projects is more than the one that is worked on, and a subdirectory of a project is not less. */
+static void find_root(struct checklist_host *host)
+{
+	unsigned int share;
+	char path[PATH_MAX], git[PATH_MAX + 8];
+	size_t least;
+
+	if (!*host->directory || !checklist_in_share(host, host->directory, &share))
+		return;
+	snprintf(host->root, sizeof(host->root), "%s", host->shares.directories[share].host_path);
+	least = strlen(host->root);
+	snprintf(git, sizeof(git), "%s/.git", host->root);
+	if (access(git, F_OK) == 0)
+		return;
+	snprintf(path, sizeof(path), "%s", host->directory);
+	for (; strlen(path) > least; *strrchr(path, '/') = '\0') {
+		snprintf(git, sizeof(git), "%s/.git", path);
+		if (access(git, F_OK) == 0) {
+			snprintf(host->root, sizeof(host->root), "%s", path);
+			return;
+		}
+	}
+}
+
 /* The command's working directory, as far as it is one of this host's. */
 static void find_directory(struct checklist_host *host, const struct run_options *options)
 {
@@ -102,6 +127,7 @@ static void find_directory(struct checklist_host *host, const struct run_options
 			snprintf(host->directory, sizeof(host->directory), "%s%s", share->host_path,
 				 given + length);
 	}
+	find_root(host);
 }
 
 /* Plants a file in a directory, if it may. */
@@ -134,8 +160,8 @@ static void plant_all(struct checklist_host *host)
 {
 	char parent[PATH_MAX] = "", above[PATH_MAX] = "", state[PATH_MAX];
 
-	if (*host->directory) {
-		snprintf(parent, sizeof(parent), "%s", host->directory);
+	if (*host->root) {
+		snprintf(parent, sizeof(parent), "%s", host->root);
 		snprintf(parent, sizeof(parent), "%s", dirname(parent));
 		snprintf(above, sizeof(above), "%s", parent);
 		snprintf(above, sizeof(above), "%s", dirname(above));
@@ -218,6 +244,7 @@ int checklist_host_prepare(struct checklist_host *host, const struct run_options
 	read_boot(&host->outside);
 	list_directory(host);
 	host->outside.environment = environ;
+	host->outside.expiries = checklist_expiries(options->variables, options->variable_count);
 	checklist_items_make(host, options);
 	for (unsigned int i = 0; i < host->outside.item_count; i++)
 		host->texts[i] = host->outside.items[i].text;
@@ -242,14 +269,12 @@ static void filter(struct checklist_outside *outside, const struct findings *fin
 	}
 }
 
-void checklist_host_look(struct checklist_host *host, const struct findings *findings,
-			 cJSON *variables)
+void checklist_host_look(struct checklist_host *host, const struct findings *findings)
 {
 	struct pollfd polled = {.fd = host->listener, .events = POLLIN};
 
 	if (host->listener >= 0 && poll(&polled, 1, 0) > 0)
 		host->outside.connections = 1; /* or more: none is taken */
-	host->outside.variables = variables;
 	filter(&host->outside, findings);
 }
 

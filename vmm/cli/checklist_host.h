@@ -19,7 +19,8 @@ struct checklist_host {
 	struct run_shares shares;
 	char number[CHECKLIST_MARK_SIZE]; /* that comes back with the answers */
 	char home[PATH_MAX];              /* of the user; empty: not known */
-	char directory[PATH_MAX]; /* the command's working directory, on this host; empty: none */
+	char directory[PATH_MAX]; /* where the command works, on this host; empty: in none of it */
+	char root[PATH_MAX];      /* what it works on: the repository, or the share */
 	int listener;             /* -1: there is none */
 	unsigned int port;        /* of it */
 };
@@ -27,9 +28,12 @@ struct checklist_host {
 /* Everything before the run. 0 or -errno with the sentence printed; destroy in every case. */
 int checklist_host_prepare(struct checklist_host *host, const struct run_options *options);
 
-/* What has come of it: @variables are the names of what the command is given. */
-void checklist_host_look(struct checklist_host *host, const struct findings *findings,
-			 cJSON *variables);
+/* What has come of it. */
+void checklist_host_look(struct checklist_host *host, const struct findings *findings);
+
+/* When the tokens among the variables of --env end, as far as they say: an object, NAME: text.
+ * NULL: no memory. */
+cJSON *checklist_expiries(char *const *variables, unsigned int count);
 
 /* Takes away what was planted. */
 void checklist_host_destroy(struct checklist_host *host);

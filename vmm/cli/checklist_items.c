@@ -17,7 +17,7 @@
 #include "vmm/relay/policy.h"
 
 #define MANY_HIDDEN   8 /* names in the working directory */
-#define MANY_PROJECTS 8
+#define MANY_PROJECTS 8 /* beside what is worked on */
 #define MANY_HOSTS    4
 #define RAW_FRAMES    8
 
@@ -93,7 +93,8 @@ static void add_canaries(struct checklist_host *host)
 		checklist_add(outside, LINE_ROUTES, TRY_REFUSED, "link:%s", path);
 		checklist_add(outside, LINE_ROUTES, TRY_REFUSED, "symlink:%s", path);
 		checklist_add(outside, LINE_ROUTES, TRY_REFUSED, "read:/proc/1/root%s", path);
-		if (i)
+		/* The first lies above what is worked on, if there is such a place. */
+		if (i || !*host->root || strcmp(host->root, host->directory) != 0)
 			continue;
 		checklist_add(outside, LINE_ABOVE, TRY_REFUSED, "read:../%s", name);
 		checklist_add(outside, LINE_ABOVE, TRY_REFUSED, "read:../../%s", name);
@@ -174,7 +175,8 @@ static void add_hidden(struct checklist_host *host, const struct policy *policy)
 	}
 }
 
-/* Repositories in a directory, one level down. @found(path) */
+/* Repositories in a directory, one level down: those in a share go to @shared, if that is asked
+ * for, and else those that are in none are to be tried. */
 static void find_projects(struct checklist_host *host, const char *place, cJSON *shared)
 {
 	struct checklist_outside *outside = &host->outside;
@@ -192,7 +194,7 @@ static void find_projects(struct checklist_host *host, const char *place, cJSON 
 		if (stat(path, &status) < 0 || !S_ISDIR(status.st_mode))
 			continue;
 		*strrchr(path, '/') = '\0';
-		if (strcmp(path, host->directory) == 0)
+		if (strcmp(path, host->root) == 0)
 			continue;
 		if (checklist_in_share(host, path, &share)) {
 			if (shared)
@@ -217,7 +219,7 @@ static void add_projects(struct checklist_host *host)
 	for (unsigned int i = 0; i < host->shares.count; i++) {
 		const char *root = host->shares.directories[i].host_path;
 		cJSON *found = cJSON_CreateArray();
-		const bool alone = strcmp(root, host->directory) == 0;
+		const bool alone = strcmp(root, host->root) == 0;
 		const cJSON *project;
 
 		find_projects(host, root, found);
@@ -229,10 +231,10 @@ static void add_projects(struct checklist_host *host)
 		}
 		cJSON_Delete(found);
 	}
-	snprintf(parent, sizeof(parent), "%s", host->directory);
+	snprintf(parent, sizeof(parent), "%s", host->root);
 	if (*parent)
 		find_projects(host, dirname(parent), NULL);
-	if (*host->home && (!*host->directory || strcmp(parent, host->home) != 0))
+	if (*host->home && (!*host->root || strcmp(parent, host->home) != 0))
 		find_projects(host, host->home, NULL);
 }
 

@@ -48,6 +48,8 @@ static const char usage[] =
 	"                        'owner = TEXT' in ~/.config/mvagent/review.conf. What is not said "
 	"is\n"
 	"                        printed as unset\n"
+	"  --key PUB             for verify: the public key that must have signed, if it is not "
+	"yours\n"
 	"  -h, --help            this text\n"
 	"\n"
 	"Exit status: 0 when every line holds, was opened with a reason, or was not asked; 1 when "
