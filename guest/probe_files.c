@@ -28,7 +28,7 @@ static void give(struct probe_answer *answer, long result)
 static void try_open(const char *target, struct probe_answer *answer)
 {
 	FD_CLEANUP int fd = open(target, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat status;
+	struct stat status = {0};
 	char text[64];
 
 	give(answer, fd < 0 || fstat(fd, &status) < 0 ? -1 : 0);

@@ -136,7 +136,7 @@ static void write_lines(FILE *stream, const cJSON *page)
 	cJSON_ArrayForEach(line, lines)
 	{
 		fputs("<tr>", stream);
-		if (strcmp(section, text_of(line, "section"))) {
+		if (strcmp(section, text_of(line, "section")) != 0) {
 			section = text_of(line, "section");
 			fprintf(stream, "<td class=\"s\" rowspan=\"%d\">%s</td>",
 				count_section(lines, section), section);

@@ -8,7 +8,7 @@
 #include "vmm/checklist/judge.h"
 #include "vmm/jail/capabilities.h"
 
-#define CLOCK_DAYS_MAX 3650U
+#define CLOCK_HOURS_MAX (3650UL * 24)
 
 static void add_names(char text[JUDGE_TEXT_BYTES], const cJSON *names)
 {
@@ -166,7 +166,7 @@ static uint64_t hours(const char *text)
 	static const uint64_t factors[] = {1, 24, 168};
 	uint64_t number = 0;
 
-	if (!text || number_parse_scaled(text, "hdw", factors, CLOCK_DAYS_MAX * 24, &number) < 0)
+	if (!text || number_parse_scaled(text, "hdw", factors, CLOCK_HOURS_MAX, &number) < 0)
 		return 0;
 	return number;
 }

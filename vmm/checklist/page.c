@@ -80,7 +80,8 @@ static const char *answer_of(const cJSON *lines, const char *section)
 	{
 		const char *given = cJSON_GetStringValue(cJSON_GetObjectItem(line, "answer"));
 
-		if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(line, "section")), section))
+		if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(line, "section")), section) !=
+		    0)
 			continue;
 		if (!checklist_passes(line))
 			return "OPEN";

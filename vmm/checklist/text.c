@@ -76,7 +76,7 @@ void page_print(const cJSON *page, FILE *stream, bool colour)
 
 	cJSON_ArrayForEach(line, cJSON_GetObjectItem(page, "lines"))
 	{
-		if (strcmp(section, text_of(line, "section"))) {
+		if (strcmp(section, text_of(line, "section")) != 0) {
 			section = text_of(line, "section");
 			fprintf(stream, "\n%s%s%s\n", colour ? BOLD : "", section,
 				colour ? PLAIN : "");

@@ -219,7 +219,7 @@ static void list_directory(struct checklist_host *host)
 		return;
 	host->outside.names = cJSON_CreateArray();
 	while (count++ < LISTED_NAMES && (entry = readdir(directory))) {
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			cJSON_AddItemToArray(host->outside.names,
 					     cJSON_CreateString(entry->d_name));
 	}

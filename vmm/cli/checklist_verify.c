@@ -73,7 +73,7 @@ static int read_key(const char *given, uint8_t key[KEY_BYTES])
 static char *read_file(const char *path, size_t *length)
 {
 	FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat status;
+	struct stat status = {0};
 	char *text = NULL;
 	int error = fd < 0 || fstat(fd, &status) < 0 ? -errno : 0;
 
