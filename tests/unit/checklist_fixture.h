@@ -101,6 +101,7 @@ static inline void fixture_make(struct fixture *fixture)
 	fixture_add(fixture, LINE_OUTSIDE, TRY_REFUSED, "tcp:1.1.1.1/443", "-101 ", "-101 ");
 	fixture_add(fixture, LINE_LOG, TRY_DENIED, "name:no.invalid", "-2 ", "-2 ");
 	fixture_add(fixture, LINE_INSIDE, TRY_REFUSED, "tcp:10.0.0.1/80", "-101 ", "-101 ");
+	fixture_add(fixture, LINE_RAW, TRY_IDENTITY, "identity:", "0 1000:1000", "0 0:0");
 	fixture_add(fixture, LINE_RAW, TRY_FRAMES, "frames:8", "-1 ", "8 ");
 	fixture_add(fixture, LINE_RAW, TRY_REFUSED, "vsock:22", "-104 ", "-104 ");
 	fixture_add(fixture, LINE_ENVIRONMENT, TRY_ENVIRON, "environ:", environ_text, environ_text);

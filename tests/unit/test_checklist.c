@@ -210,6 +210,11 @@ static void test_other_ways_to_fail(void **state)
 	fixture_make(&fixture);
 	fixture_answer(&fixture, "frames:8", FINDINGS_AGENT, "8 ");
 	expect_fault(&fixture, "raw", "the agent's user could send");
+	fixture_make(&fixture); /* with --user root it is root */
+	fixture_answer(&fixture, "frames:8", FINDINGS_AGENT, "8 ");
+	fixture_answer(&fixture, "identity:", FINDINGS_AGENT, "0 0:0");
+	expect_answer(&fixture, "raw", "HOLDS", false);
+	fixture_free(&fixture);
 	fixture_make(&fixture);
 	fixture_answer(&fixture, "frames:8", FINDINGS_ROOT, "-1 ");
 	expect_fault(&fixture, "raw", "could send no frame");

@@ -158,19 +158,17 @@ static void plant(struct checklist_host *host, const char *directory)
 
 static void plant_all(struct checklist_host *host)
 {
-	char parent[PATH_MAX] = "", above[PATH_MAX] = "", state[PATH_MAX];
+	char path[PATH_MAX];
 
 	if (*host->root) {
-		snprintf(parent, sizeof(parent), "%s", host->root);
-		snprintf(parent, sizeof(parent), "%s", dirname(parent));
-		snprintf(above, sizeof(above), "%s", parent);
-		snprintf(above, sizeof(above), "%s", dirname(above));
+		/* dirname(3) shortens its argument. */
+		snprintf(path, sizeof(path), "%s", host->root);
+		plant(host, dirname(path));
+		plant(host, dirname(path));
 	}
-	plant(host, parent);
-	plant(host, above);
 	plant(host, host->home);
-	if (review_state_path(state, "records") == 0 && review_state_make(state) == 0)
-		plant(host, dirname(state));
+	if (review_state_path(path, "records") == 0 && review_state_make(path) == 0)
+		plant(host, dirname(path));
 }
 
 /* One socket on all addresses of this host, at a port that the kernel chooses. */

@@ -351,6 +351,7 @@ static void add_network(struct checklist_host *host, const struct run_options *o
 	for (size_t i = 0; i < ARRAY_SIZE(cloud); i++)
 		add_address(host, options, LINE_CLOUD, cloud[i], 80);
 	checklist_add(outside, LINE_CLOUD, TRY_REFUSED, "name:metadata.google.internal");
+	checklist_add(outside, LINE_RAW, TRY_IDENTITY, "identity:");
 	checklist_add(outside, LINE_RAW, TRY_FRAMES, "frames:%d", RAW_FRAMES);
 	checklist_add(outside, LINE_RAW, TRY_REFUSED, "udp:1.1.1.1/53");
 	checklist_add(outside, LINE_RAW, TRY_REFUSED, "udp:2606:4700:4700::1111/53");
