@@ -268,7 +268,7 @@ static void test_start_bad_numbers(void **state)
 
 	(void)state;
 	assert_int_equal(decode_with_number(UID, 0), 0);
-	assert_int_equal(decode_with_number(FLAGS, 2), -EPROTO);
+	assert_int_equal(decode_with_number(FLAGS, 8), -EPROTO);
 	assert_int_equal(decode_with_number(UID, UINT32_MAX), -EPROTO);
 	assert_int_equal(decode_with_number(GID, UINT32_MAX), -EPROTO);
 	assert_int_equal(decode_with_number(ROWS, 0), -EPROTO);
