@@ -104,23 +104,23 @@ bool journal_hash(const struct fs_server *server, int path_fd, mode_t mode, uint
 	return fd >= 0 && sha256_of_file(fd, limit, hash) == 0;
 }
 
-/* The contents may be lost from here on. */
-static void hash_before(struct fs_server *server, struct journal_entry *entry, int path_fd)
+/* The contents may be lost from here on. @status: of the file. */
+static void hash_before(struct fs_server *server, struct journal_entry *entry, int path_fd,
+			const struct statx *status)
 {
 	struct journal *journal = server->journal;
-	struct statx status;
 
 	if (entry->contents)
 		return;
 	entry->contents = true;
-	if (!entry->was || path_fd < 0 || path_status(path_fd, &status))
+	if (!entry->was)
 		return;
-	entry->size_before = status.stx_size;
-	if (status.stx_size > LIMIT_JOURNAL_FILE_BYTES ||
-	    journal->hashed_bytes + status.stx_size > LIMIT_JOURNAL_BYTES)
+	entry->size_before = status->stx_size;
+	if (status->stx_size > LIMIT_JOURNAL_FILE_BYTES ||
+	    journal->hashed_bytes + status->stx_size > LIMIT_JOURNAL_BYTES)
 		return;
-	journal->hashed_bytes += status.stx_size;
-	entry->has_hash = journal_hash(server, path_fd, status.stx_mode, LIMIT_JOURNAL_FILE_BYTES,
+	journal->hashed_bytes += status->stx_size;
+	entry->has_hash = journal_hash(server, path_fd, status->stx_mode, LIMIT_JOURNAL_FILE_BYTES,
 				       entry->hash_before);
 }
 
@@ -199,10 +199,20 @@ void journal_before(struct fs_server *server, struct inode *inode, bool contents
 	if (!entry)
 		journal->counts[FS_COUNT_UNTOLD]++;
 	else if (contents)
-		hash_before(server, entry, fd);
+		hash_before(server, entry, fd, &status);
 }
 
-void journal_before_removal(struct fs_server *server, const struct fs_place *place)
+static void note_removal(struct fs_server *server, struct journal_entry *entry, int path_fd,
+			 const struct statx *status)
+{
+	if (!entry)
+		entry = add_found(server->journal, server->journal->path.text, status);
+	if (entry)
+		hash_before(server, entry, path_fd, status);
+}
+
+void journal_before_removal(struct fs_server *server, const struct fs_place *place,
+			    const struct inode *victim, const struct statx *status)
 {
 	struct journal *journal = server->journal;
 	struct journal_entry *entry;
@@ -213,12 +223,13 @@ void journal_before_removal(struct fs_server *server, const struct fs_place *pla
 	entry = journal_table_find(&journal->table, journal->path.text);
 	if (entry && (!entry->was || entry->contents))
 		return;
+	if (victim && victim->fd >= 0) {
+		note_removal(server, entry, victim->fd, status);
+		return;
+	}
 	if (path_open_entry(place->directory, place->name, &found))
 		return;
-	if (!entry)
-		entry = add_found(journal, journal->path.text, &found.status);
-	if (entry)
-		hash_before(server, entry, found.fd);
+	note_removal(server, entry, found.fd, &found.status);
 	path_close_entry(&found);
 }
 

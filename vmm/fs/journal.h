@@ -32,8 +32,9 @@ void journal_destroy(struct journal *journal);
 /* Before the inode's attributes, or its contents as well, change. */
 void journal_before(struct fs_server *server, struct inode *inode, bool contents);
 
-/* Before the name goes, or another takes its place. */
-void journal_before_removal(struct fs_server *server, const struct fs_place *place);
+/* Before the name goes, or another takes its place. @victim, @status: from fs_hold_victim. */
+void journal_before_removal(struct fs_server *server, const struct fs_place *place,
+			    const struct inode *victim, const struct statx *status);
 
 /* After it was made, removed, moved (@exchange: and the other one the other way). @mode: of what
  * moved. */

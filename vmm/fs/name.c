@@ -192,7 +192,7 @@ static int name_remove(struct fs_server *server, const struct wire_request *requ
 	error = fs_settle_places(server, &place, NULL);
 	if (error)
 		return error;
-	journal_before_removal(server, &place);
+	journal_before_removal(server, &place, victim, &status);
 	error = fs_settle_places(server, &place, NULL);
 	if (error)
 		return error;
@@ -310,7 +310,7 @@ static bool name_is_same(const struct statx *status, const struct statx *other)
  * or -errno. */
 static int name_journal_before(struct fs_server *server, struct fs_place *from, struct fs_place *to,
 			       unsigned int flags, const struct statx *moved,
-			       const struct statx *other)
+			       const struct inode *replaced, const struct statx *other)
 {
 	if (!server->journal)
 		return 0;
@@ -318,7 +318,7 @@ static int name_journal_before(struct fs_server *server, struct fs_place *from, 
 	if (flags & RENAME_EXCHANGE)
 		journal_before_move(server, to, other);
 	else if (other->stx_mask)
-		journal_before_removal(server, to);
+		journal_before_removal(server, to, replaced, other);
 	return fs_settle_places(server, from, to);
 }
 
@@ -341,7 +341,7 @@ static int name_move(struct fs_server *server, struct fs_place *from, struct fs_
 		error = name_may_move(server, from, to, flags);
 	if (error)
 		return error;
-	error = name_journal_before(server, from, to, flags, &moved_status, &other_status);
+	error = name_journal_before(server, from, to, flags, &moved_status, other, &other_status);
 	if (error)
 		return error;
 	if (server->layer)
