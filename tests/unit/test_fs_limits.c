@@ -104,6 +104,12 @@ static void test_many_inodes_few_descriptors(void **state)
 		}
 	}
 	assert_int_equal(fs_server_usage(h->server).inodes, 1 + 30 + 900);
+	/* Only directories are opened before the guest makes use of them. */
+	assert_int_equal(fs_server_usage(h->server).descriptors, 1 + 30);
+	for (unsigned int j = 0; j < 30; j++)
+		assert_int_equal(call_getattr(h, files[j][j], &attr), 0);
+	for (unsigned int j = 0; j < 29; j++)
+		assert_int_equal(call_getattr(h, files[j][j + 1], &attr), 0);
 	assert_int_equal(fs_server_usage(h->server).descriptors, FEW_DESCRIPTORS);
 	assert_true(count_open_descriptors() <= before + FEW_DESCRIPTORS);
 	for (unsigned int j = 0; j < 30; j++)
@@ -128,9 +134,10 @@ static void test_evicted_inode_is_checked(void **state)
 
 	harness_host_write(h, "victim", "x");
 	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "victim", &victim), 0);
+	assert_int_equal(call_getattr(h, victim, &attr), 0);
 	for (unsigned int i = 0; i < 2 * FEW_DESCRIPTORS; i++) {
 		snprintf(name, sizeof(name), "f%u", i);
-		assert_int_equal(call_mknod(h, FUSE_ROOT_ID, name, S_IFREG | 0600, NULL), 0);
+		assert_int_equal(call_mkdir(h, FUSE_ROOT_ID, name, 0700, NULL), 0);
 	}
 	harness_host_write(h, "other", "y");
 	harness_path(h, "other", from);
@@ -206,6 +213,9 @@ static void test_exhaustion_by_nameless_files(void **state)
 	struct fuse_create_in in = {.flags = O_RDWR, .mode = 0600};
 	struct fuse_entry_out entry;
 	struct fuse_open_out open;
+	struct fuse_attr attr;
+	char path[512];
+	uint64_t file;
 	int made = 0;
 
 	(void)state;
@@ -222,10 +232,14 @@ static void test_exhaustion_by_nameless_files(void **state)
 			 0);
 	assert_int_equal(harness_call(h, FUSE_TMPFILE, FUSE_ROOT_ID, PIECE(in), NAME("/"), NONE),
 			 -ENFILE);
-	harness_host_write(h, "there", "x");
+	harness_path(h, "there", path);
+	assert_int_equal(mkdir(path, 0755), 0);
 	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "there", NULL), -ENFILE);
-	/* It takes no descriptor to see that nothing is there. */
+	/* It takes no descriptor to see that nothing is there, or a file. */
 	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "absent", NULL), -ENOENT);
+	harness_host_write(h, "file", "x");
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "file", &file), 0);
+	assert_int_equal(call_getattr(h, file, &attr), -ENFILE);
 	assert_int_equal(harness_init_session(h), 0);
 	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "there", NULL), 0);
 	harness_destroy(h);
@@ -253,7 +267,7 @@ static void test_parents_in_a_circle(void **state)
 	assert_int_equal(call_lookup(h, node_b, "a", NULL), 0); /* a's parent is b, b's is a */
 	for (unsigned int i = 0; i < 2 * FEW_DESCRIPTORS; i++) {
 		snprintf(name, sizeof(name), "f%u", i);
-		assert_int_equal(call_mknod(h, FUSE_ROOT_ID, name, S_IFREG | 0600, NULL), 0);
+		assert_int_equal(call_mkdir(h, FUSE_ROOT_ID, name, 0700, NULL), 0);
 	}
 	assert_int_equal(call_getattr(h, node_a, &attr), -ESTALE);
 	assert_int_equal(call_getattr(h, node_b, &attr), -ESTALE);

@@ -302,16 +302,19 @@ static void test_links_that_came_later(void **state)
 static void test_names_that_went(void **state)
 {
 	struct harness *h = *state;
+	struct fuse_attr attr; /* asking for it has the file opened, and kept so */
 	char path[512];
 	uint64_t x, y;
 
 	harness_host_write(h, "x", "inside");
 	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "x", &x), 0);
+	assert_int_equal(call_getattr(h, x, &attr), 0);
 	host_rename(h, "x", "../outside/x");
 	write_node(h, x, "evil!!");
 	assert_text(h, "../outside/x", "inside");
 	harness_host_write(h, "y", "inside");
 	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "y", &y), 0);
+	assert_int_equal(call_getattr(h, y, &attr), 0);
 	host_link(h, "y", "../outside/y");
 	harness_path(h, "y", path);
 	assert_int_equal(unlink(path), 0);
@@ -332,9 +335,15 @@ static void test_names_that_went(void **state)
 	/* Moved within the share it is the guest's to write to. */
 	harness_host_write(h, "w", "inside");
 	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "w", &x), 0);
+	assert_int_equal(call_getattr(h, x, &attr), 0);
 	host_rename(h, "w", "ww");
 	write_node(h, x, "moved!");
 	assert_text(h, "ww", "moved!");
+	/* One that was never opened is not there any more. */
+	harness_host_write(h, "v", "inside");
+	assert_int_equal(call_lookup(h, FUSE_ROOT_ID, "v", &x), 0);
+	host_rename(h, "v", "../outside/v");
+	assert_int_equal(call_getattr(h, x, &attr), -ESTALE);
 }
 
 /* The name that the guest made last goes, and comes again, while it looks up none. */

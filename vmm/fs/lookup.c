@@ -46,21 +46,38 @@ static int lookup_intern(struct fs_server *server, const struct inode_identity *
 	return error;
 }
 
+/* Whether that inode is known by this very name. */
+static bool lookup_is_here(const struct inode *inode, const struct inode *directory,
+			   const char *name)
+{
+	return inode->parent == directory->id && inode->name && strcmp(inode->name, name) == 0;
+}
+
+/* Adds the inode of a file without opening it: path_inode_fd will, when the guest makes use of it,
+ * and sees to it that it is this one. */
+static int lookup_add(struct fs_server *server, const struct inode_identity *identity,
+		      const struct statx *status, struct inode **inode)
+{
+	bool is_file = S_ISREG(status->stx_mode) || S_ISLNK(status->stx_mode);
+
+	return is_file && status->stx_nlink == 1 ? inode_add(&server->inodes, identity, -1, inode)
+						 : -EAGAIN;
+}
+
 /*
- * The inode at @name, if the guest knows it by this very name and it is open: one statx instead of
- * openat2, statx and close. Only what openat2 let in is known, so nothing that it refuses comes
- * from here; it also refuses to enter what is mounted, which may be a directory of the share again.
- * Without a time of birth, another file may have the number by now (and, on 9p, the open one be
- * dead). Where the guest keeps what it is told, names that it knows are hardly ever looked up
- * again, and this would only be in the way of others. 0, -ENOENT, or -EAGAIN: it must be opened.
+ * The inode at @name, without opening it, if the guest knows it by this very name, or does not know
+ * it and it is a file: one statx instead of openat2, statx and close, and most files of a listing
+ * are never opened. What openat2 would refuse is what is mounted there, which may be a directory of
+ * the share again. Without a time of birth, another file may have the number by now (and, on 9p,
+ * the open one be dead). 0, -ENOENT, or -EAGAIN: it must be opened.
  */
-static int lookup_known(struct fs_server *server, const struct inode *directory, const char *name,
-			struct inode **inode, struct statx *status)
+static int lookup_look(struct fs_server *server, const struct inode *directory, const char *name,
+		       struct inode **inode, struct statx *status)
 {
 	struct inode_identity identity;
 	int error;
 
-	if (server->layer || coherence_caches_listing(server, directory))
+	if (server->layer)
 		return -EAGAIN;
 	error = path_look(directory->fd, name, status);
 	if (error)
@@ -71,10 +88,9 @@ static int lookup_known(struct fs_server *server, const struct inode *directory,
 		return -EAGAIN;
 	identity = link_identity(server, directory, name, status);
 	*inode = inode_find_identity(&server->inodes, &identity);
-	if (!*inode || (*inode)->fd < 0 || (*inode)->parent != directory->id || !(*inode)->name ||
-	    strcmp((*inode)->name, name) != 0)
-		return -EAGAIN;
-	return 0;
+	if (!*inode)
+		return lookup_add(server, &identity, status, inode);
+	return lookup_is_here(*inode, directory, name) ? 0 : -EAGAIN;
 }
 
 /* The same for any name: opens it, and finds or adds the inode. 0 or -errno. */
@@ -108,7 +124,7 @@ int fs_find_entry(struct fs_server *server, struct inode *directory, const char 
 	directory_fd = path_inode_fd(&server->inodes, directory);
 	if (directory_fd < 0)
 		return directory_fd;
-	error = lookup_known(server, directory, name, inode, status);
+	error = lookup_look(server, directory, name, inode, status);
 	if (error == -EAGAIN)
 		error = lookup_open(server, directory, name, inode, status);
 	if (error)
@@ -211,6 +227,13 @@ struct inode *fs_hold_victim(struct fs_server *server, const struct inode *direc
 	}
 	identity = link_identity(server, directory, name, status);
 	inode = inode_find_identity(&server->inodes, &identity);
+	if (!inode && identity.alias) {
+		/* It may be known from before it got other links. */
+		identity.alias = 0;
+		inode = inode_find_identity(&server->inodes, &identity);
+		if (inode && !lookup_is_here(inode, directory, name))
+			inode = NULL;
+	}
 	if (inode)
 		path_inode_fd(&server->inodes, inode);
 	return inode;
