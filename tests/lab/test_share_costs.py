@@ -196,5 +196,104 @@ def test_remove_reads_nothing_ahead():
     expect_budget("20 unlink of names never looked at", spent, {"lookup": 20, "opendir": 0, "readdirplus": 0, "all": 64})
 
 
+TEXT = """
+import os
+for index in range(%d):
+    with open(f"f{index}") as file:
+        assert file.read() == "text"
+""" % FILES
+
+
+def test_text_is_no_terminal():
+    """Python asks of each file whether it is a terminal: the server, once."""
+    spent = cost(make_files, "shared", ":", python(TEXT))
+    expect_budget("100 files read as text", spent, {"ioctl": 1, "lookup": 6, "getattr": 4, "all": 3 * FILES + 20})
+
+
+LIST = """
+import os
+for index in range(%d):
+    os.lstat(f"f{index}")
+assert len(os.listdir(".")) == %d
+""" % (FILES, FILES)
+
+LIST_TWICE = """
+import os
+with os.scandir(".") as entries:
+    next(entries)
+assert len(os.listdir(".")) == %d
+""" % FILES
+
+
+def test_list_what_was_looked_up():
+    """Entries that were read ahead are the listing, too."""
+    spent = cost(make_files, "shared", ":", python(LIST))
+    expect_budget("100 lstat and a listing", spent, {"lookup": 8, "readdirplus": 3, "readdir": 1, "all": 20})
+
+
+def test_list_again():
+    """A listing that was begun by one and read by another, as by rm -r."""
+    spent = cost(make_files, "shared", ":", python(LIST_TWICE))
+    expect_budget("a listing begun, and one", spent, {"lookup": 4, "readdirplus": 2, "readdir": 2, "all": 14})
+
+
+BACK = """
+import os
+for index in range(%d):
+    fd = os.open(f"new{index}", os.O_CREAT | os.O_EXCL | os.O_RDWR)
+    for size in (4, 8, 12):
+        os.write(fd, b"text")
+        assert os.lseek(fd, 0, os.SEEK_END) == size
+    os.close(fd)
+""" % FILES
+
+
+def test_size_after_write():
+    """A writer knows how long its file is: create, three times write, release."""
+    spent = cost(make_files, "shared", ":", python(BACK))
+    expect_budget("100 files written to and measured", spent, {"getattr": 4, "lookup": 4, "all": 5 * FILES + 20})
+
+
+OBJECT = """
+import os
+for index in range(%d):
+    os.close(os.open(f"new{index}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444))
+    os.link(f"new{index}", f"object{index}")
+""" % FILES
+
+
+def test_link_of_what_may_not_be_written():
+    """As git makes objects: create, release, link, and look-ups until it is known which names there are."""
+    spent = cost(make_files, "shared", ":", python(OBJECT))
+    expect_budget("100 objects", spent, {"getattr": 4, "lookup": 16, "all": 3 * FILES + 32})
+
+
+MAKE_AGAIN = """
+import os
+os.mkdir("made")
+for index in range(%d):
+    os.makedirs("made", exist_ok=True)
+""" % FILES
+
+
+def test_make_what_is_there():
+    spent = cost(make_files, "shared", ":", python(MAKE_AGAIN))
+    expect_budget("100 mkdir of a directory that is there", spent, {"lookup": 4, "mkdir": 1, "all": 12})
+
+
+ABSENT = """
+import os
+os.mkdir("empty")
+for index in range(%d):
+    assert not os.path.exists(f"empty/absent{index}")
+""" % FILES
+
+
+def test_absent_names_of_an_empty_directory():
+    """As compilers look for headers: after eight the directory is listed."""
+    spent = cost(make_files, "shared", ":", python(ABSENT))
+    expect_budget("100 absent names", spent, {"lookup": 12, "all": 24})
+
+
 if __name__ == "__main__":
     harness.main(globals())

@@ -253,6 +253,44 @@ static void test_validity_of_new(void **state)
 	expect_note(h, NOTIFY_EXPIRE_ENTRY, entry.nodeid, "new", 0, 0);
 }
 
+/* Until when a directory's "." says that what is not listed is not there. */
+static uint64_t listing_valid(struct harness *h, uint64_t directory)
+{
+	struct fuse_open_out open;
+	uint64_t valid = UINT64_MAX;
+
+	assert_int_equal(call_open(h, FUSE_OPENDIR, directory, O_RDONLY, &open), 0);
+	assert_int_equal(call_read(h, FUSE_READDIRPLUS, open.fh, 0, 4096), 0);
+	for (size_t at = 0; at < h->payload_size;) {
+		struct fuse_direntplus entry;
+
+		memcpy(&entry, h->payload + at, FUSE_NAME_OFFSET_DIRENTPLUS);
+		if (entry.dirent.namelen == 1 &&
+		    h->payload[at + FUSE_NAME_OFFSET_DIRENTPLUS] == '.') {
+			assert_int_equal(entry.entry_out.nodeid, 0);
+			valid = entry.entry_out.entry_valid;
+		}
+		at += FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET_DIRENTPLUS + entry.dirent.namelen);
+	}
+	assert_int_equal(call_release(h, FUSE_RELEASEDIR, directory, open.fh), 0);
+	return valid;
+}
+
+static void test_validity_of_listings(void **state)
+{
+	struct harness *h = create(FS_CACHE_SHARED, true);
+
+	*state = h;
+	host_mkdir(h, "empty");
+	assert_int_equal(listing_valid(h, lookup(h, FUSE_ROOT_ID, "empty").nodeid), 600);
+	teardown(state);
+	*state = h = create(FS_CACHE_SHARED, false);
+	assert_int_equal(listing_valid(h, FUSE_ROOT_ID), 1);
+	teardown(state);
+	*state = h = create(FS_CACHE_NONE, false);
+	assert_int_equal(listing_valid(h, FUSE_ROOT_ID), 0);
+}
+
 static void test_other_modes(void **state)
 {
 	struct harness *h = create(FS_CACHE_EXCLUSIVE, false);
@@ -378,6 +416,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hidden_names_are_quiet, setup_ready, teardown),
 		cmocka_unit_test_teardown(test_validity, teardown),
 		cmocka_unit_test_setup_teardown(test_validity_of_new, setup_ready, teardown),
+		cmocka_unit_test_teardown(test_validity_of_listings, teardown),
 		cmocka_unit_test_teardown(test_other_modes, teardown),
 		cmocka_unit_test_setup_teardown(test_open_before_the_note, setup_ready, teardown),
 		cmocka_unit_test_setup_teardown(test_many_changes, setup_ready, teardown),

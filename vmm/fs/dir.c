@@ -207,13 +207,17 @@ static uint64_t dir_layer_number(struct fs_server *server, const struct inode *d
 	return layer_shown_number(server, handle->fd, source->d_name);
 }
 
-/* Looks the entry up for READDIRPLUS. What cannot be looked up is listed without attributes. */
+/* Looks the entry up for READDIRPLUS. What cannot be looked up is listed without attributes; "." is
+ * no entry, and says for how long it holds that others are not there. */
 static void dir_fill_plus(struct fs_server *server, struct inode *directory,
 			  const struct linux_dirent64 *source, struct fuse_direntplus *plus)
 {
 	struct statx status;
 	struct inode *inode;
 
+	if (strcmp(source->d_name, ".") == 0)
+		plus->entry_out.entry_valid =
+			coherence_validity(server, directory, NULL, NULL).entry;
 	if (dirent_is_dot(source->d_name) ||
 	    fs_find_entry(server, directory, source->d_name, &inode, &status))
 		return;

@@ -147,8 +147,7 @@ void fs_close_handle(struct fs_server *server, struct handle *handle);
 typedef int fs_operation(struct fs_server *server, const struct wire_request *request);
 
 /* session.c */
-fs_operation fs_init, fs_destroy, fs_interrupt, fs_forget, fs_batch_forget, fs_statfs, fs_syncfs,
-	fs_ioctl;
+fs_operation fs_init, fs_destroy, fs_interrupt, fs_forget, fs_batch_forget, fs_statfs, fs_syncfs;
 /* lookup.c */
 fs_operation fs_lookup;
 /* meta.c */

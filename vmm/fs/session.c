@@ -155,11 +155,3 @@ int fs_syncfs(struct fs_server *server, const struct wire_request *request)
 		return fd;
 	return syncfs(fd) ? -errno : 0;
 }
-
-/* No ioctl passes the wall: ENOTTY is what a file that knows none answers. */
-int fs_ioctl(struct fs_server *server, const struct wire_request *request)
-{
-	(void)server;
-	(void)request;
-	return -ENOTTY;
-}
