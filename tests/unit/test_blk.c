@@ -553,7 +553,7 @@ static void the_configuration_describes_the_image(void **state)
 	assert_int_equal(config.blk_size, 512);
 	assert_int_equal(config.blk_size << config.physical_block_exp, 4096);
 	assert_int_equal(config.blk_size * config.min_io_size, 4096);
-	assert_int_equal(config.blk_size * config.opt_io_size, 256 << 10);
+	assert_int_equal(config.blk_size * config.opt_io_size, 512 << 10);
 	assert_int_equal(config.num_queues, 1);
 	assert_true(blk_features() & 1U << VIRTIO_BLK_F_TOPOLOGY);
 	assert_true(blk_features() & 1U << VIRTIO_BLK_F_RO);
