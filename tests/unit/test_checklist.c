@@ -439,6 +439,31 @@ static void test_from_a_record(void **state)
 	fixture_free(&fixture);
 }
 
+/* Anybody's record may be given to --from: what is no text or no list is none. */
+static void test_odd_record(void **state)
+{
+	static const char *const odd[] = {"[1,null,{},[]]", "1", "null", "{\"a\":1}"};
+	static const char *const names[] = {"shares", "environment", "network", "rules", "root"};
+	struct fixture fixture;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		fixture_make(&fixture);
+		for (size_t name = 0; name < sizeof(names) / sizeof(names[0]); name++)
+			replace(policy(&fixture), names[name], odd[i]);
+		replace(event(&fixture, "start"), "reasons", odd[i]);
+		replace(event(&fixture, "walls"), "processes", odd[i]);
+		cJSON_AddItemToArray(fixture.record, cJSON_Parse(odd[i]));
+		expect_fault(&fixture, "walls", "never started");
+		fixture_make(&fixture);
+		replace(cJSON_GetObjectItem(policy(&fixture), "network"), "rules", odd[i]);
+		replace(cJSON_GetObjectItem(policy(&fixture), "network"), "published", odd[i]);
+		replace(cJSON_GetObjectItem(policy(&fixture), "rules"), "show", odd[i]);
+		cJSON_Delete(fixture_judge(&fixture));
+		fixture_free(&fixture);
+	}
+}
+
 /* A file of the same name that is another one, in a root image, is not the host's. */
 static void test_another_file(void **state)
 {
@@ -467,6 +492,7 @@ int main(void)
 		cmocka_unit_test(test_response),
 		cmocka_unit_test(test_record_that_does_not_hold),
 		cmocka_unit_test(test_from_a_record),
+		cmocka_unit_test(test_odd_record),
 		cmocka_unit_test(test_another_file),
 	};
 

@@ -119,7 +119,10 @@ static int count_section(const cJSON *lines, const char *section)
 	const cJSON *line;
 	int count = 0;
 
-	cJSON_ArrayForEach(line, lines) count += strcmp(section, text_of(line, "section")) == 0;
+	cJSON_ArrayForEach(line, lines)
+	{
+		count += strcmp(section, text_of(line, "section")) == 0;
+	}
 	return count;
 }
 

@@ -45,6 +45,11 @@ const char *judge_text(const cJSON *object, const char *name)
 	return text ? text : "";
 }
 
+const char *judge_string(const cJSON *item)
+{
+	return cJSON_IsString(item) ? item->valuestring : "";
+}
+
 double judge_number(const cJSON *object, const char *name)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);

@@ -44,6 +44,8 @@ const cJSON *judge_event(const struct judge *judge, const char *event);
 const cJSON *judge_policy(const struct judge *judge, const char *name);
 /* A member as text, "" if it is none. */
 const char *judge_text(const cJSON *object, const char *name);
+/* An element of an array, likewise: a record may be anybody's. */
+const char *judge_string(const cJSON *item);
 double judge_number(const cJSON *object, const char *name);
 
 typedef void judge_line(struct judge *judge);

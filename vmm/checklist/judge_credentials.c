@@ -82,12 +82,14 @@ void judge_environment(struct judge *judge)
 	}
 	search_values(judge);
 	cJSON_ArrayForEach(name, judge_policy(judge, "environment"))
-		judge_open(judge, "--env", name->valuestring);
+	{
+		judge_open(judge, "--env", judge_string(name));
+	}
 	cJSON_ArrayForEach(name, judge->input->outside->variables)
 	{
-		if (length + strlen(name->valuestring) + 2 < sizeof(text) / 2)
+		if (length + strlen(judge_string(name)) + 2 < sizeof(text) / 2)
 			length += (size_t)snprintf(text + length, sizeof(text) - length, " %s",
-						   name->valuestring);
+						   judge_string(name));
 	}
 	if (!judge->fault)
 		judge_say(judge,
@@ -148,10 +150,10 @@ void judge_after(struct judge *judge)
 	{
 		const cJSON *expiries =
 			judge->input->outside ? judge->input->outside->expiries : NULL;
-		const char *expiry = judge_text(expiries, name->valuestring);
+		const char *expiry = judge_text(expiries, judge_string(name));
 
-		judge_open(judge, "--env", name->valuestring);
-		judge_say(judge, "%s: %s", name->valuestring,
+		judge_open(judge, "--env", judge_string(name));
+		judge_say(judge, "%s: %s", judge_string(name),
 			  *expiry ? expiry : "as long as its issuer says");
 	}
 }

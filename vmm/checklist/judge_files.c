@@ -99,15 +99,20 @@ void judge_root(struct judge *judge)
 	const cJSON *share, *root = judge_policy(judge, "root");
 
 	check_servers(judge);
-	cJSON_ArrayForEach(share, judge_policy(judge, "shares")) judge_say(
-		judge, "share %s (%s)", judge_text(share, "guest"), judge_text(share, "mode"));
+	cJSON_ArrayForEach(share, judge_policy(judge, "shares"))
+	{
+		judge_say(judge, "share %s (%s)", judge_text(share, "guest"),
+			  judge_text(share, "mode"));
+	}
 	if (!cJSON_GetArraySize(judge_policy(judge, "shares")))
 		judge_say(judge, "no share: a root of its own, kept in memory");
 	judge_say(judge, "/ is %s, read-only, changes in memory",
 		  strcmp(judge_text(root, "kind"), "image") == 0 ? judge_text(root, "image")
 								 : "this host's tools");
 	cJSON_ArrayForEach(share, cJSON_GetObjectItemCaseSensitive(root, "add"))
-		judge_open(judge, "--root-add", share->valuestring);
+	{
+		judge_open(judge, "--root-add", judge_string(share));
+	}
 	if (judge->input->findings && judge->input->outside && judge->input->outside->names)
 		compare_names(judge);
 }
@@ -164,7 +169,9 @@ static void open_patterns(struct judge *judge, const char *list, const char *opt
 
 	cJSON_ArrayForEach(rule,
 			   cJSON_GetObjectItemCaseSensitive(judge_policy(judge, "rules"), list))
-		judge_open(judge, option, rule->valuestring);
+	{
+		judge_open(judge, option, judge_string(rule));
+	}
 }
 
 void judge_keys(struct judge *judge)

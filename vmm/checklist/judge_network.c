@@ -26,7 +26,7 @@ static const cJSON *network(const struct judge *judge, const char *name)
 
 static bool is_denial(const cJSON *rule)
 {
-	return strncmp(rule->valuestring, "--deny ", 7) == 0;
+	return strncmp(judge_string(rule), "--deny ", 7) == 0;
 }
 
 static bool has_relay(const struct judge *judge)
@@ -80,7 +80,7 @@ void judge_outside(struct judge *judge)
 	cJSON_ArrayForEach(rule, network(judge, "rules"))
 	{
 		if (!is_denial(rule))
-			open_rule(judge, rule->valuestring);
+			open_rule(judge, judge_string(rule));
 	}
 	if (cJSON_IsTrue(network(judge, "any_server_name")))
 		judge_open(judge, "--allow-any-sni", "");
@@ -152,11 +152,11 @@ void judge_inside(struct judge *judge)
 	/* An address is allowed as such even where it is an internal one. */
 	cJSON_ArrayForEach(rule, network(judge, "rules"))
 	{
-		const char *value = strchr(rule->valuestring, ' ');
+		const char *value = strchr(judge_string(rule), ' ');
 
 		if (value && !is_denial(rule) &&
 		    (isdigit((unsigned char)value[1]) || value[1] == '[' || strstr(value, "::")))
-			open_rule(judge, rule->valuestring);
+			open_rule(judge, judge_string(rule));
 	}
 	if (!outside->listening)
 		judge_fail(judge, "cannot be told: this host could not listen");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The signature under a review, and whether a file is what it was made of. */
+#include "vmm/checklist/seal.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vmm/base/version.h"
 #include "vmm/checklist/page.h"
-#include "vmm/checklist/seal.h"
 #include "vmm/record/canonical.h"
 
 #define SIGNED_PREFIX "mvagent review 1\n"
@@ -36,7 +37,7 @@ static bool add_hex(cJSON *page, const char *name, const uint8_t *bytes, size_t 
 
 int page_sign(cJSON *page, const struct record_key *key)
 {
-	uint8_t signature[SIGNATURE_BYTES];
+	uint8_t signature[SIGNATURE_BYTES] = {0};
 	char *text = NULL;
 	int error = -ENOMEM;
 
@@ -101,7 +102,7 @@ static char *find_object(const char *text, size_t length)
 	to = memmem(from, (size_t)(text + length - from), SEAL_END, strlen(SEAL_END));
 	if (!to)
 		return NULL;
-	object = at = malloc((size_t)(to - from) / 2 + 1);
+	object = at = calloc(1, (size_t)(to - from) / 2 + 1);
 	for (; object && from + 1 < to; from += 2) {
 		int high = hex_value(from[0]), low = hex_value(from[1]);
 

@@ -134,11 +134,14 @@ static void find_directory(struct checklist_host *host, const struct run_options
 static void plant(struct checklist_host *host, const char *directory)
 {
 	struct checklist_outside *outside = &host->outside;
-	char *mark = outside->canaries[outside->canary_count].mark, *path;
+	char *mark, *path;
 	int fd;
 
 	if (outside->canary_count == CHECKLIST_CANARIES || !*directory ||
-	    strcmp(directory, "/") == 0 || make_mark(mark))
+	    strcmp(directory, "/") == 0)
+		return;
+	mark = outside->canaries[outside->canary_count].mark;
+	if (make_mark(mark))
 		return;
 	if (asprintf(&path, "%s/.mvagent-review-%.8s", directory, host->number) < 0)
 		return;
