@@ -84,6 +84,8 @@ static int move_buffer(struct flow *flow, int source, int sink)
 		flow->ended = true;
 		return 1;
 	}
+	if (flow->inspect && !flow->inspect(flow, bytes, (size_t)count))
+		return -EACCES;
 	written = write_some(flow, sink, bytes, (size_t)count);
 	if (written < 0)
 		return (int)written;

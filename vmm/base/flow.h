@@ -16,6 +16,9 @@ struct flow {
 	bool ended;     /* the source has had its end */
 	bool done;      /* and the sink was told */
 	uint64_t bytes; /* written so far */
+	/* Unless this is NULL: looks at what was read before it is written; false breaks the flow.
+	 */
+	bool (*inspect)(struct flow *flow, const uint8_t *bytes, size_t length);
 };
 
 enum flow_result {

@@ -63,6 +63,20 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_RELAY_DENIALS      64U    /* that are told, each once */
 #define LIMIT_RELAY_PUBLISHED    16U    /* ports of the guest on the host */
 
+/* Secrets that are used for the guest (vmm/secret). A shorter one could not be told from other
+ * text, and would be found wherever it happens to stand. */
+#define LIMIT_SECRETS              32U
+#define LIMIT_SECRET_NAME_BYTES    128U
+#define LIMIT_SECRET_BYTES_MIN     8U
+#define LIMIT_SECRET_BYTES         4096U
+#define LIMIT_SECRET_HOSTS         16U    /* of one secret */
+#define LIMIT_SECRET_CONNECTIONS   256U   /* at once */
+#define LIMIT_SECRET_HEAD_BYTES    65536U /* of a request: its first line and its fields */
+#define LIMIT_SECRET_HEAD_FIELDS   256U
+#define LIMIT_SECRET_TRAILER_BYTES 8192U
+#define LIMIT_SECRET_DENIALS       64U   /* that are told, each once */
+#define LIMIT_AUTHORITY_BYTES      4096U /* of its certificate, as text */
+
 /* Small devices: what one request may ask for */
 #define LIMIT_RNG_REQUEST_BYTES 65536U
 #define LIMIT_BALLOON_PAGES     1024 /* Linux sends 256: VIRTIO_BALLOON_ARRAY_PFNS_MAX */
