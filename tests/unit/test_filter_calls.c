@@ -34,6 +34,7 @@ static const struct role roles[] = {
 	{"mvagent-blk", filter_blk_host, {"root", "virtio", "loop", "base"}},
 	{"mvagent-image", filter_image_directory, {"image", "base"}},
 	{"mvagent-vmm", filter_vmm, {"machine", "virtio", "loop", "wire", "base"}},
+	{"mvagent-secret", filter_secret, {"secret", "loop", "wire", "base"}},
 };
 
 /* Functions of the C library by the call that they make, where the names differ. */
@@ -100,6 +101,7 @@ static const struct {
 	{"fd.o", "socketpair"},
 	{"ram.o", "ftruncate"},
 	{"ram.o", "memfd_create"},
+	{"secret.o", "memfd_create"},     /* of the supervisor */
 	{"balloon.o", "fallocate"},       /* of the monitor, and so are these: the others */
 	{"vhost_frontend.o", "shutdown"}, /* have them linked because they are in one archive */
 	{"vsock_connection.o", "shutdown"},

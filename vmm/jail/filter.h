@@ -38,6 +38,7 @@ extern const struct filter_rule filter_blk_host[]; /* which opens the host's fil
 extern const struct filter_rule filter_image[];    /* filter_image.c, as the next one */
 extern const struct filter_rule filter_image_directory[]; /* which reads a directory */
 extern const struct filter_rule filter_relay[];           /* filter_relay.c */
+extern const struct filter_rule filter_secret[];          /* filter_secret.c */
 
 /* Only what is in @role and in filter_common from here on, in every thread of this process. Needs
  * no_new_privs. 0, -EOPNOTSUPP (the kernel has no filters) or -errno. */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the broker share. */
+#ifndef MVAGENT_SECRET_BROKER_INTERNAL_H
+#define MVAGENT_SECRET_BROKER_INTERNAL_H
+
+#include "vmm/secret/answer.h"
+#include "vmm/secret/broker.h"
+#include "vmm/secret/masker.h"
+#include "vmm/secret/request.h"
+#include "vmm/secret/tls.h"
+#include "vmm/wire/terminate.h"
+
+enum exchange_state {
+	EXCHANGE_FREE,
+	EXCHANGE_OPEN,
+	EXCHANGE_REFUSING, /* the guest is told why, and then it is over */
+	EXCHANGE_CLOSED,   /* waits for the loop to let go of it */
+};
+
+/* What is only there while it is used. */
+struct exchange_buffers {
+	struct request_stream request;
+	struct masker masker;
+};
+
+/* One connection of the guest's, and the one to its server. */
+struct exchange {
+	struct broker *broker;
+	enum exchange_state state;
+	char host[RELAY_NAME_BYTES + 1];
+	uint16_t port;
+	struct tls guest, server;
+	struct loop_operation guest_watch, server_watch, again, pause;
+	struct exchange_buffers *buffers;
+	struct answer answer; /* to an Upgrade */
+	uint64_t answered;    /* the count of requests when the server spoke last */
+	uint64_t deadline_ns; /* of the handshakes, or of a refusal; 0: none */
+	bool refusal_written;
+	bool guest_gone; /* it has closed its whole end */
+	char refusal[RELAY_EVENT_TEXT_BYTES];
+};
+
+struct broker {
+	struct loop *loop;
+	const struct secret_set *secrets;
+	const struct authority *authority;
+	SSL_CTX *server_context;                              /* for connections to servers */
+	SSL_CTX *contexts[LIMIT_SECRETS][LIMIT_SECRET_HOSTS]; /* for the guest, in a host's name */
+	int relay_fd;
+	int event_fd;
+	bool over; /* mvagent-relay is gone */
+	struct loop_operation relay_watch;
+	struct loop_operation tick;
+	unsigned int denial_count;
+	uint64_t denials[LIMIT_SECRET_DENIALS]; /* hashes of sentences that were told */
+	struct exchange exchanges[LIMIT_SECRET_CONNECTIONS];
+};
+
+/* Begins with both sockets, which it takes over. */
+void exchange_open(struct exchange *exchange, const struct terminate_message *message, int guest_fd,
+		   int server_fd);
+
+/* Ends it now. */
+void exchange_close(struct exchange *exchange);
+
+/* Whether it is FREE: also one that is CLOSED, when the loop has let go of it. */
+bool exchange_is_free(struct exchange *exchange);
+
+void exchange_tick(struct exchange *exchange, uint64_t now_ns);
+
+/* The context for TLS with the guest in the name of a host; NULL: no secret is for it. */
+SSL_CTX *broker_context(struct broker *broker, const char *host, uint16_t port);
+
+/* Tells the supervisor; a denial or failure with the same words once. */
+void broker_tell(struct broker *broker, enum relay_event_type type, const struct exchange *exchange,
+		 uint64_t count, const char *text);
+
+void broker_start_ticking(struct broker *broker);
+
+/* One is closed: that may have been the last. */
+void broker_look_for_end(struct broker *broker);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/secret/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "vmm/base/bytes.h"
+
+bool request_is_full(const struct request_stream *request)
+{
+	return sizeof(request->bytes) - request->length < REQUEST_PIECE_BYTES ||
+	       request->state == REQUEST_WAITS;
+}
+
+void request_add(struct request_stream *request, const void *bytes, size_t length)
+{
+	memcpy(request->bytes + request->length, bytes, length);
+	request->length += length;
+}
+
+static ssize_t refuse(struct request_stream *request, const char *reason)
+{
+	snprintf(request->reason, sizeof(request->reason), "%s", reason);
+	return -1;
+}
+
+/* The first @length bytes leave; behind them nothing of a secret stays. */
+static void leave(struct request_stream *request, char *bytes, size_t length)
+{
+	memcpy(bytes, request->bytes, length);
+	request->length -= length;
+	memmove(request->bytes, request->bytes + length, request->length);
+	explicit_bzero(request->bytes + request->length, length);
+}
+
+static ssize_t take_head(struct request_stream *request, char *bytes)
+{
+	const char *reason = "";
+	struct http_request read;
+	long length = http_head_length(request->bytes, request->length, &reason);
+
+	if (length < 0)
+		return refuse(request, reason);
+	if (length > LIMIT_SECRET_HEAD_BYTES)
+		return refuse(request, "has a head of more than 64 KiB");
+	if (length == 0)
+		return 0;
+	if (http_head_rewrite(request->bytes, (size_t)length, &request->target, &read,
+			      request->reason) < 0)
+		return -1;
+	/* Only of the first is it clear which answer is its. */
+	if (read.upgrade && request->begun)
+		return refuse(request, "has an Upgrade and is not the first of its connection");
+	for (unsigned int i = 0; i < LIMIT_SECRETS; i++)
+		request->uses[i] += read.uses[i];
+	http_body_begin(&request->body, &read);
+	request->begun++;
+	request->state = read.upgrade                            ? REQUEST_WAITS
+			 : request->body.state == HTTP_BODY_DONE ? REQUEST_HEAD
+								 : REQUEST_BODY;
+	leave(request, bytes, (size_t)length);
+	return length;
+}
+
+/* @length bytes that are no head: no placeholder belongs there. */
+static ssize_t take_contents(struct request_stream *request, char *bytes, size_t length)
+{
+	struct stream_text texts[LIMIT_SECRETS];
+	int found;
+
+	secret_list_placeholders(request->target.secrets, texts);
+	found = stream_search_piece(&request->search, texts, request->target.secrets->count,
+				    request->bytes, length);
+	if (found >= 0) {
+		snprintf(request->reason, sizeof(request->reason),
+			 "has the placeholder of %s in what is no header, where no secret is put",
+			 request->target.secrets->secrets[found].name);
+		return -1;
+	}
+	leave(request, bytes, length);
+	return (ssize_t)length;
+}
+
+ssize_t request_take(struct request_stream *request, char *bytes, size_t size)
+{
+	const size_t length = (size_t)bytes_minimum(request->length, size);
+	const char *reason = "";
+	ssize_t taken;
+
+	if (!request->length)
+		return 0;
+	switch (request->state) {
+	case REQUEST_HEAD:
+		return take_head(request, bytes);
+	case REQUEST_BODY:
+		taken = http_body_take(&request->body, request->bytes, length, &reason);
+		if (taken < 0)
+			return refuse(request, reason);
+		if (request->body.state == HTTP_BODY_DONE)
+			request->state = REQUEST_HEAD;
+		return take_contents(request, bytes, (size_t)taken);
+	case REQUEST_OPAQUE:
+		return take_contents(request, bytes, length);
+	case REQUEST_WAITS:
+		break;
+	}
+	return 0;
+}
+
+void request_upgraded(struct request_stream *request, bool agreed)
+{
+	if (request->state == REQUEST_WAITS)
+		request->state = agreed ? REQUEST_OPAQUE : REQUEST_HEAD;
+}
+
+bool request_is_between(const struct request_stream *request)
+{
+	return !request->length &&
+	       (request->state == REQUEST_HEAD || request->state == REQUEST_OPAQUE);
+}
