@@ -52,7 +52,7 @@ class Relay:
 
     program = None
 
-    def __init__(self, *lines):
+    def __init__(self, *lines, secret_fd=None):
         settings = os.memfd_create("settings")
         os.write(settings, "".join(f"{a}\t{b}\t{c}\n" for a, b, c in lines).encode())
         os.lseek(settings, 0, os.SEEK_SET)
@@ -61,10 +61,11 @@ class Relay:
         self.lender.settimeout(LIMIT)
         self.events.settimeout(LIMIT)
         self.serial = 0
-        numbers = (settings, lender.fileno(), events.fileno())
-        self.process = subprocess.Popen(
-            [self.program, "--settings-fd", str(numbers[0]), "--lender-fd", str(numbers[1]), "--event-fd", str(numbers[2])],
-            pass_fds=numbers, stderr=subprocess.PIPE, env={})
+        numbers = {"settings": settings, "lender": lender.fileno(), "event": events.fileno()}
+        if secret_fd is not None:
+            numbers["secret"] = secret_fd
+        words = [word for name, number in numbers.items() for word in (f"--{name}-fd", str(number))]
+        self.process = subprocess.Popen([self.program, *words], pass_fds=tuple(numbers.values()), stderr=subprocess.PIPE, env={})
         os.close(settings)
         lender.close()
         events.close()

@@ -19,10 +19,6 @@
 #define FIRST_SECONDS   60U  /* until the guest has said what it is, when that is needed */
 #define HALF_SECONDS    300U /* without a byte, when one direction is over */
 
-#define EVENTS (POLLIN | POLLOUT | POLLRDHUP)
-
-static void advance(struct connection *connection);
-
 static uint64_t seconds_from_now(unsigned int seconds)
 {
 	return clock_monotonic_ns() + seconds * (uint64_t)1000 * CLOCK_NS_PER_MS;
@@ -43,6 +39,7 @@ void connection_close(struct connection *connection)
 	connection->state = CONNECTION_CLOSED;
 	loop_cancel(relay->loop, &connection->guest_watch);
 	loop_cancel(relay->loop, &connection->server_watch);
+	loop_cancel(relay->loop, &connection->inner_watch);
 	loop_cancel(relay->loop, &connection->again);
 	lookup_forget(relay->lookup, &connection->waiter);
 	dial_stop(&connection->dial);
@@ -50,6 +47,8 @@ void connection_close(struct connection *connection)
 	fd_close(&connection->server_fd);
 	free(connection->first);
 	free(connection->proxy_head);
+	free(connection->search);
+	connection->search = NULL;
 	connection->first = NULL;
 	connection->proxy_head = NULL;
 	flow_free(&connection->up);
@@ -113,10 +112,17 @@ static bool judge(struct connection *connection)
 
 	if (connection->verdict != FIRST_MORE)
 		return true;
-	connection->verdict =
-		first_judge(&connection->relay->settings->policy, connection->host,
-			    connection->is_address, connection->request.port, connection->first,
-			    connection->first_length, connection->first_over, reason);
+	if (connection->relay->secret_fd >= 0 && !connection->terminated &&
+	    relay_settings_terminate(connection->relay->settings, connection->host,
+				     connection->request.port))
+		connection->verdict = first_judge_secret(connection->host, connection->first,
+							 connection->first_length,
+							 connection->first_over, reason);
+	else
+		connection->verdict = first_judge(
+			&connection->relay->settings->policy, connection->host,
+			connection->is_address, connection->request.port, connection->first,
+			connection->first_length, connection->first_over, reason);
 	if (connection->verdict != FIRST_REFUSE)
 		return true;
 	snprintf(text, sizeof(text), "%s:%u: a connection was refused: %s", connection->host,
@@ -125,11 +131,15 @@ static bool judge(struct connection *connection)
 	return false;
 }
 
-/* What came first goes first. */
-static void pass_first(struct connection *connection)
+/* What came first goes first. Returns whether the connection is still there. */
+static bool pass_first(struct connection *connection)
 {
 	if (!connection->first)
-		return;
+		return true;
+	if (!connection_inspect(connection)) {
+		connection_close(connection);
+		return false;
+	}
 	if (connection->first_length) {
 		flow_put(&connection->up, connection->first, connection->first_length);
 	} else {
@@ -138,6 +148,7 @@ static void pass_first(struct connection *connection)
 	connection->first = NULL;
 	connection->up.ended = connection->first_over;
 	connection->deadline_ns = 0;
+	return true;
 }
 
 static void on_again(struct loop_operation *operation, int result)
@@ -145,7 +156,7 @@ static void on_again(struct loop_operation *operation, int result)
 	struct connection *connection = CONTAINER_OF(operation, struct connection, again);
 
 	if (result == 0 && connection->state == CONNECTION_OPEN)
-		advance(connection);
+		connection_advance(connection);
 }
 
 /* Moves bytes both ways. */
@@ -156,8 +167,13 @@ static void serve_open(struct connection *connection)
 
 	if (connection->verdict == FIRST_MORE && (!read_first(connection) || !judge(connection)))
 		return;
+	if (connection->verdict == FIRST_TERMINATE && connection_hand_over(connection) < 0) {
+		connection_close(connection);
+		return;
+	}
 	if (connection->verdict == FIRST_PASS) {
-		pass_first(connection);
+		if (!pass_first(connection))
+			return;
 		up = flow_move(&connection->up, connection->guest_fd, connection->server_fd);
 	}
 	down = flow_move(&connection->down, connection->server_fd, connection->guest_fd);
@@ -181,7 +197,7 @@ static void begin_open(struct connection *connection)
 	if (connection->request.port != ROUTE_PORT_TLS)
 		connection->deadline_ns = 0;
 	connection->moved_ns = clock_monotonic_ns();
-	advance(connection);
+	connection_advance(connection);
 }
 
 static void read_proxy(struct connection *connection)
@@ -253,7 +269,7 @@ static void on_server(struct loop_operation *operation, int result)
 	struct connection *connection = CONTAINER_OF(operation, struct connection, server_watch);
 
 	if (result >= 0)
-		advance(connection);
+		connection_advance(connection);
 }
 
 static void on_dialed(struct dial *dial, int fd, const struct address *address)
@@ -267,7 +283,7 @@ static void on_dialed(struct dial *dial, int fd, const struct address *address)
 		return;
 	}
 	connection->server_fd = fd;
-	if (loop_watch(loop, &connection->server_watch, fd, EVENTS, on_server) < 0) {
+	if (loop_watch(loop, &connection->server_watch, fd, CONNECTION_EVENTS, on_server) < 0) {
 		fail(connection, "too many connections");
 		return;
 	}
@@ -369,6 +385,12 @@ static void decide(struct connection *connection)
 		address_write(&address, connection->host);
 	else if (name_read(request->name, request->name_length, connection->host) < 0)
 		snprintf(connection->host, sizeof(connection->host), "(no name)");
+	if (relay_settings_find_placeholder(connection->relay->settings, request->name,
+					    request->name_length)) {
+		deny(connection, "a name with a secret's placeholder in it was asked for, and not "
+				 "looked up");
+		return;
+	}
 	if (decision.verdict != ROUTE_ALLOWED) {
 		route_explain(&decision, connection->host, request->port, text);
 		deny(connection, text);
@@ -415,14 +437,14 @@ void connection_accept(struct connection *connection, int server_fd, uint16_t gu
 	send(connection->guest_fd, found, sizeof(found), MSG_DONTWAIT | MSG_NOSIGNAL);
 	connection->state = CONNECTION_OPEN;
 	connection->moved_ns = clock_monotonic_ns();
-	if (loop_watch(connection->relay->loop, &connection->server_watch, server_fd, EVENTS,
-		       on_server) < 0)
+	if (loop_watch(connection->relay->loop, &connection->server_watch, server_fd,
+		       CONNECTION_EVENTS, on_server) < 0)
 		connection_close(connection);
 	else
-		advance(connection);
+		connection_advance(connection);
 }
 
-static void advance(struct connection *connection)
+void connection_advance(struct connection *connection)
 {
 	switch (connection->state) {
 	case CONNECTION_REQUEST:
@@ -451,10 +473,10 @@ static void on_guest(struct loop_operation *operation, int result)
 {
 	struct connection *connection = CONTAINER_OF(operation, struct connection, guest_watch);
 
-	if (result < 0 || connection->state == CONNECTION_CLOSED)
+	if (result < 0 || connection->state == CONNECTION_CLOSED || connection->terminated)
 		return;
 	connection->guest_gone |= (result & (POLLHUP | POLLERR)) != 0;
-	advance(connection);
+	connection_advance(connection);
 	/* What it said before it left still goes to the server, if it said anything. */
 	if (connection->guest_gone && connection->state != CONNECTION_OPEN &&
 	    connection->state != CONNECTION_CLOSED && !connection->first_length)
@@ -469,8 +491,8 @@ void connection_open(struct connection *connection, int guest_fd)
 		.relay = relay, .guest_fd = guest_fd, .server_fd = -1, .verdict = FIRST_MORE};
 	enter(connection, CONNECTION_REQUEST, REQUEST_SECONDS);
 	connection->first = malloc(LIMIT_RELAY_FIRST_BYTES);
-	if (!connection->first ||
-	    loop_watch(relay->loop, &connection->guest_watch, guest_fd, EVENTS, on_guest) < 0)
+	if (!connection->first || loop_watch(relay->loop, &connection->guest_watch, guest_fd,
+					     CONNECTION_EVENTS, on_guest) < 0)
 		connection_close(connection);
 	relay_start_ticking(relay);
 }
@@ -479,6 +501,7 @@ static bool is_at_rest(const struct connection *connection)
 {
 	return loop_operation_idle(&connection->guest_watch) &&
 	       loop_operation_idle(&connection->server_watch) &&
+	       loop_operation_idle(&connection->inner_watch) &&
 	       loop_operation_idle(&connection->again) && dial_is_idle(&connection->dial);
 }
 

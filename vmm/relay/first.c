@@ -51,3 +51,18 @@ enum first_verdict first_judge(const struct route_policy *policy, const char *ho
 	}
 	return refuse(reason, "it begins like TLS and is none");
 }
+
+enum first_verdict first_judge_secret(const char *host, const uint8_t *bytes, size_t length,
+				      bool over, char reason[FIRST_REASON_BYTES])
+{
+	char name[NAME_BYTES];
+	enum hello hello = hello_read(bytes, length, name);
+
+	if (hello == HELLO_MORE && !over && length < LIMIT_RELAY_FIRST_BYTES)
+		return FIRST_MORE;
+	if (hello == HELLO_NAMED && strcmp(host, name) == 0)
+		return FIRST_TERMINATE;
+	snprintf(reason, FIRST_REASON_BYTES,
+		 "a secret is for this host, and only TLS that asks for it by name reaches it");
+	return FIRST_REFUSE;
+}

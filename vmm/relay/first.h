@@ -11,8 +11,9 @@
 #include "vmm/relay/policy.h"
 
 enum first_verdict {
-	FIRST_MORE, /* too few bytes to tell */
-	FIRST_PASS, /* all bytes, these and those that follow, go to the server as they are */
+	FIRST_MORE,      /* too few bytes to tell */
+	FIRST_PASS,      /* all bytes, these and those that follow, go to the server as they are */
+	FIRST_TERMINATE, /* they go to mvagent-secret, which ends their TLS */
 	FIRST_REFUSE,
 };
 
@@ -26,5 +27,9 @@ enum first_verdict {
 enum first_verdict first_judge(const struct route_policy *policy, const char *host, bool is_address,
 			       uint16_t port, const uint8_t *bytes, size_t length, bool over,
 			       char reason[FIRST_REASON_BYTES]);
+
+/* The same for a host that a secret is for: TLS that asks for that very name, and nothing else. */
+enum first_verdict first_judge_secret(const char *host, const uint8_t *bytes, size_t length,
+				      bool over, char reason[FIRST_REASON_BYTES]);
 
 #endif

@@ -20,8 +20,9 @@
 #include "vmm/relay/relay.h"
 
 /* Descriptors of a connection, at its most: the guest's end, the end that is handed over, and those
- * of the attempts to reach its server; and those of the relay itself. */
-#define DESCRIPTORS_EACH 3U
+ * of the attempts to reach its server, one that is on its way to mvagent-secret; and those of the
+ * relay itself. */
+#define DESCRIPTORS_EACH 4U
 #define DESCRIPTORS_OWN  64U
 
 #define BACKLOG 64
@@ -30,6 +31,7 @@ struct options {
 	int settings_fd;
 	int lender_fd;
 	int event_fd;
+	int secret_fd;
 	bool allow_degraded;
 };
 
@@ -40,6 +42,7 @@ static const char usage[] =
 	"  --settings-fd N       file with what is allowed\n"
 	"  --lender-fd N         socket to mvagent-vmm\n"
 	"  --event-fd N          socket to mvagent\n"
+	"  --secret-fd N         socket to mvagent-secret, when there is one\n"
 	"  --allow-degraded      go on where the host allows neither namespaces nor Landlock\n"
 	"  --verbose             print what happens\n";
 
@@ -47,6 +50,7 @@ enum {
 	OPTION_SETTINGS = OPTION_FIRST,
 	OPTION_LENDER,
 	OPTION_EVENT,
+	OPTION_SECRET,
 	OPTION_ALLOW_DEGRADED,
 	OPTION_VERBOSE,
 };
@@ -57,6 +61,7 @@ static const struct option long_options[] = {
 	{"settings-fd", required_argument, NULL, OPTION_SETTINGS},
 	{"lender-fd", required_argument, NULL, OPTION_LENDER},
 	{"event-fd", required_argument, NULL, OPTION_EVENT},
+	{"secret-fd", required_argument, NULL, OPTION_SECRET},
 	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{NULL, 0, NULL, 0},
@@ -73,6 +78,8 @@ static int apply_option(void *context, int option, char *value)
 		return option_parse_fd("--lender-fd", value, &options->lender_fd);
 	case OPTION_EVENT:
 		return option_parse_fd("--event-fd", value, &options->event_fd);
+	case OPTION_SECRET:
+		return option_parse_fd("--secret-fd", value, &options->secret_fd);
 	case OPTION_ALLOW_DEGRADED:
 		options->allow_degraded = true;
 		return 0;
@@ -159,7 +166,8 @@ static int run(const struct options *options, struct relay_plan *plan)
 int main(int argc, char **argv)
 {
 	static struct relay_settings settings;
-	struct options options = {.settings_fd = -1, .lender_fd = -1, .event_fd = -1};
+	struct options options = {
+		.settings_fd = -1, .lender_fd = -1, .event_fd = -1, .secret_fd = -1};
 	struct relay_plan plan = {.settings = &settings};
 	int error, result = option_set_parse(&option_set, argc, argv, &options);
 
@@ -175,6 +183,7 @@ int main(int argc, char **argv)
 	fd_close(&options.settings_fd);
 	plan.lender_fd = options.lender_fd;
 	plan.event_fd = options.event_fd;
+	plan.secret_fd = options.secret_fd;
 	error = error ? error : run(&options, &plan);
 	relay_settings_free(&settings);
 	return error ? 1 : 0;

@@ -6,6 +6,7 @@
 #include "vmm/relay/dial.h"
 #include "vmm/relay/first.h"
 #include "vmm/base/flow.h"
+#include "vmm/base/stream_search.h"
 #include "vmm/relay/lookup.h"
 #include "vmm/relay/relay.h"
 #include "vmm/wire/relay.h"
@@ -32,8 +33,10 @@ struct connection {
 	int guest_fd;  /* one end of a pair, -1: none */
 	int server_fd; /* TCP, -1: none */
 	struct loop_operation guest_watch, server_watch, again;
-	uint64_t deadline_ns; /* of the state; in OPEN of the first bytes. 0: none */
-	uint64_t moved_ns;    /* when bytes last moved */
+	struct loop_operation inner_watch; /* of guest_fd once it leads to mvagent-secret */
+	bool terminated;                   /* it does */
+	uint64_t deadline_ns;              /* of the state; in OPEN of the first bytes. 0: none */
+	uint64_t moved_ns;                 /* when bytes last moved */
 
 	struct relay_request request;
 	char host[NAME_BYTES]; /* in its one form, or an address as text */
@@ -50,7 +53,8 @@ struct connection {
 	struct dial dial;
 	char *proxy_head; /* of the proxy's answer, while in PROXY */
 	size_t proxy_length;
-	struct flow up, down; /* from the guest, and to it */
+	struct flow up, down;         /* from the guest, and to it */
+	struct stream_search *search; /* for placeholders, in what is in the clear; or NULL */
 };
 
 struct listener {
@@ -72,6 +76,7 @@ struct relay {
 	struct lookup *lookup;
 	int lender_fd;
 	int event_fd;
+	int secret_fd; /* to mvagent-secret; -1: there is none */
 	struct loop_operation lender_watch;
 	struct loop_operation tick;
 	struct loop_operation farewell;
@@ -83,8 +88,22 @@ struct relay {
 	struct denial denials[LIMIT_RELAY_DENIALS];
 };
 
+/* Hands the guest's end over to mvagent-secret, with what it has said; the connection goes on with
+ * what that one has to say in the guest's place, as if nobody had said anything yet. 0 or -errno.
+ * (terminate.c) */
+int connection_hand_over(struct connection *connection);
+
+/* Looks for placeholders in what the guest says in the clear, from now on. Whether what it has said
+ * before has none; else the denial was told. (terminate.c) */
+bool connection_inspect(struct connection *connection);
+
 /* Begins with the guest's stream, which it takes over. */
 void connection_open(struct connection *connection, int guest_fd);
+
+/* What can happen next, if anything. */
+void connection_advance(struct connection *connection);
+
+#define CONNECTION_EVENTS (POLLIN | POLLOUT | POLLRDHUP)
 
 /* Ends it now, whatever is under way. */
 void connection_close(struct connection *connection);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -48,6 +49,12 @@ static void write_all(FILE *file, const struct relay_settings *settings)
 		address_write(&port->address, address);
 		fprintf(file, "publish\t%s:%u\t%u\n", address, port->port, port->guest_port);
 	}
+	for (unsigned int i = 0; i < settings->terminated_count; i++)
+		fprintf(file, "terminate\t%s\t%u\n", settings->terminated[i].name,
+			settings->terminated[i].port);
+	for (unsigned int i = 0; i < settings->placeholder_count; i++)
+		fprintf(file, "placeholder\t%s\t%s\n", settings->placeholders[i].name,
+			settings->placeholders[i].text);
 }
 
 int relay_settings_write(const struct relay_settings *settings)
@@ -95,6 +102,32 @@ static int copy_text(char *to, size_t size, const char *text)
 	return snprintf(to, size, "%s", text) >= (int)size ? -EINVAL : 0;
 }
 
+static int read_terminated(struct relay_settings *settings, const char *name, const char *port)
+{
+	struct terminated_host *host = &settings->terminated[settings->terminated_count];
+	uint64_t number;
+
+	if (settings->terminated_count == RELAY_TERMINATED_HOSTS ||
+	    name_read(name, strlen(name), host->name) < 0 ||
+	    number_parse(port, 1, UINT16_MAX, &number) < 0)
+		return -EINVAL;
+	host->port = (uint16_t)number;
+	settings->terminated_count++;
+	return 0;
+}
+
+static int read_placeholder(struct relay_settings *settings, const char *name, const char *text)
+{
+	struct placeholder *placeholder = &settings->placeholders[settings->placeholder_count];
+
+	if (settings->placeholder_count == LIMIT_SECRETS || !*text ||
+	    copy_text(placeholder->name, sizeof(placeholder->name), name) < 0 ||
+	    copy_text(placeholder->text, sizeof(placeholder->text), text) < 0)
+		return -EINVAL;
+	settings->placeholder_count++;
+	return 0;
+}
+
 static int read_line(struct relay_settings *settings, const char *word, const char *first,
 		     const char *second)
 {
@@ -118,6 +151,10 @@ static int read_line(struct relay_settings *settings, const char *word, const ch
 		return copy_text(settings->servers, sizeof(settings->servers), first);
 	if (strcmp(word, "publish") == 0)
 		return read_publish(settings, first, second);
+	if (strcmp(word, "terminate") == 0)
+		return read_terminated(settings, first, second);
+	if (strcmp(word, "placeholder") == 0)
+		return read_placeholder(settings, first, second);
 	return -EINVAL;
 }
 
@@ -149,6 +186,32 @@ int relay_settings_read(struct relay_settings *settings, int fd)
 	return error ? log_errno(error, "the settings cannot be used; this program is started by "
 					"mvagent")
 		     : 0;
+}
+
+bool relay_settings_terminate(const struct relay_settings *settings, const char *host,
+			      uint16_t port)
+{
+	for (unsigned int i = 0; i < settings->terminated_count; i++) {
+		if (settings->terminated[i].port == port &&
+		    strcmp(settings->terminated[i].name, host) == 0)
+			return true;
+	}
+	return false;
+}
+
+const char *relay_settings_find_placeholder(const struct relay_settings *settings, const char *host,
+					    size_t length)
+{
+	for (unsigned int i = 0; i < settings->placeholder_count; i++) {
+		const char *text = settings->placeholders[i].text;
+		const size_t size = strlen(text);
+
+		for (size_t at = 0; at + size <= length; at++) {
+			if (strncasecmp(host + at, text, size) == 0)
+				return settings->placeholders[i].name;
+		}
+	}
+	return NULL;
 }
 
 void relay_settings_free(struct relay_settings *settings)

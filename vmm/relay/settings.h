@@ -16,12 +16,31 @@ struct published_port {
 	uint16_t guest_port;
 };
 
+/* A host whose TLS ends in mvagent-secret. */
+struct terminated_host {
+	char name[NAME_BYTES];
+	uint16_t port;
+};
+
+/* What the guest has in the place of a secret. It is worth nothing, and has no business elsewhere.
+ */
+struct placeholder {
+	char name[LIMIT_SECRET_NAME_BYTES + 1]; /* of the secret */
+	char text[LIMIT_SECRET_BYTES + 1];
+};
+
+#define RELAY_TERMINATED_HOSTS (LIMIT_SECRETS * LIMIT_SECRET_HOSTS)
+
 struct relay_settings {
 	struct route_policy policy;
 	struct proxy proxy;
 	char servers[512]; /* of DNS, as c-ares has them; empty: the host's own */
 	unsigned int published_count;
 	struct published_port published[LIMIT_RELAY_PUBLISHED];
+	unsigned int terminated_count;
+	struct terminated_host terminated[RELAY_TERMINATED_HOSTS];
+	unsigned int placeholder_count;
+	struct placeholder placeholders[LIMIT_SECRETS];
 };
 
 /* Writes them to a sealed file in memory. Its descriptor, or -errno with the sentence printed. */
@@ -29,6 +48,14 @@ int relay_settings_write(const struct relay_settings *settings);
 
 /* Reads them from such a file. 0 or -errno with the sentence printed. */
 int relay_settings_read(struct relay_settings *settings, int fd);
+
+/* Whether the TLS of connections to @host, a name in its one form, ends in mvagent-secret. */
+bool relay_settings_terminate(const struct relay_settings *settings, const char *host,
+			      uint16_t port);
+
+/* Whose placeholder is in the name of a host, in small or large letters; NULL: nobody's. */
+const char *relay_settings_find_placeholder(const struct relay_settings *settings, const char *host,
+					    size_t length);
 
 void relay_settings_free(struct relay_settings *settings);
 
