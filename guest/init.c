@@ -25,6 +25,7 @@
 #include "guest/probe.h"
 #include "guest/session.h"
 #include "guest/shares.h"
+#include "guest/trust.h"
 #include "guest/vsock.h"
 #include "vmm/base/fd.h"
 
@@ -127,6 +128,8 @@ static int prepare(const struct session_start *start, struct shares *shares,
 
 	if (!error)
 		error = names_add_user(start, failure);
+	if (!error && start->authority[0])
+		error = trust_add(start->authority, failure);
 	if (error)
 		return error;
 	error = directories_make_home(&owner);

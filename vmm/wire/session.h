@@ -28,7 +28,11 @@
 
 #include "vmm/base/limits.h"
 
-#define SESSION_VERSION 1U
+#define SESSION_VERSION 2U
+
+/* In the guest, where there is an authority to trust: that one, and all. */
+#define SESSION_AUTHORITY_FILE "/run/mvagent/authority.pem"
+#define SESSION_BUNDLE_FILE    "/run/mvagent/certificates.pem"
 
 #define SESSION_FAILURE_TEXT_BYTES 512
 
@@ -109,6 +113,7 @@ struct session_start {
 	const char *home;
 	const char *host_name;
 	const char *directory; /* working directory */
+	const char *authority; /* a certificate to trust (PEM); "", or NULL to encode: none */
 	uint32_t share_count;
 	const struct session_share *shares; /* mounted in this order */
 	uint32_t argument_count;            /* at least 1 */
