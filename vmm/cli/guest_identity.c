@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vmm/base/bytes.h"
 #include "vmm/base/log.h"
+#include "vmm/wire/session.h"
 
 /* The agent's ids when root invokes mvagent: agents refuse to run unattended as root. */
 #define AGENT_ID   1000U
@@ -105,6 +107,36 @@ static int identity_copy(struct guest_identity *identity, const char *text)
 	return 0;
 }
 
+/* Placeholders, and where programs with a trust of their own find the authority. */
+static int identity_set_secrets(struct guest_identity *identity, const struct secret_set *set)
+{
+	static const char *const bundles[] = {
+		"SSL_CERT_FILE",      /* OpenSSL, Python, Go, Ruby, httpx */
+		"CURL_CA_BUNDLE",     /* curl */
+		"GIT_SSL_CAINFO",     /* git */
+		"REQUESTS_CA_BUNDLE", /* Python's requests */
+		"PIP_CERT",           /* pip */
+		"CARGO_HTTP_CAINFO",  "AWS_CA_BUNDLE", "NIX_SSL_CERT_FILE",
+	};
+	int error = 0;
+
+	if (!set || !set->count)
+		return 0;
+	for (size_t i = 0; !error && i < ARRAY_SIZE(bundles); i++)
+		error = identity_format(identity, bundles[i], SESSION_BUNDLE_FILE);
+	if (!error) /* Node's is one more than those that it brings along */
+		error = identity_format(identity, "NODE_EXTRA_CA_CERTS", SESSION_AUTHORITY_FILE);
+	if (!error)
+		error = identity_format(identity, "DENO_CERT", SESSION_AUTHORITY_FILE);
+	for (unsigned int i = 0; !error && i < set->count; i++)
+		error = identity_format(identity, set->secrets[i].name,
+					set->secrets[i].placeholder);
+	return error;
+}
+
+/* Of --secret: its variables, and those above. */
+#define SECRET_VARIABLES (LIMIT_SECRETS + 10)
+
 static int identity_set_variables(struct guest_identity *identity,
 				  const struct run_options *options,
 				  const struct image_settings *settings, int terminal)
@@ -114,7 +146,8 @@ static int identity_set_variables(struct guest_identity *identity,
 
 	/* The six or seven below, the image's, the user's, and a NULL. */
 	identity->variables =
-		calloc(options->variable_count + image_strings_count(images) + 8, sizeof(char *));
+		calloc(options->variable_count + image_strings_count(images) + 8 + SECRET_VARIABLES,
+		       sizeof(char *));
 	if (!identity->variables)
 		return -ENOMEM;
 	error = identity_format(identity, "PATH",
@@ -128,6 +161,7 @@ static int identity_set_variables(struct guest_identity *identity,
 		error = identity_format(identity, "TERM", terminal_type());
 	for (; !error && images && *images; images++)
 		error = identity_copy(identity, *images);
+	error = error ? error : identity_set_secrets(identity, options->secrets.set);
 	for (unsigned int i = 0; !error && i < options->variable_count; i++) {
 		const char *given = options->variables[i];
 

@@ -41,10 +41,34 @@ void network_report_add_denial(struct network_report *report, const char *host, 
 	report->denied_count++;
 }
 
+static void add_secret(struct network_report *report, const struct relay_event *event)
+{
+	struct network_secret *secret = report->secrets;
+	const struct network_secret *end = report->secrets + report->secret_count;
+
+	while (secret < end && (secret->port != event->port || strcmp(secret->host, event->host) ||
+				strcmp(secret->name, event->text)))
+		secret++;
+	if (secret == report->secrets + NETWORK_REPORT_SECRETS)
+		return;
+	if (secret == end) {
+		snprintf(secret->name, sizeof(secret->name), "%.*s", (int)sizeof(secret->name) - 1,
+			 event->text);
+		snprintf(secret->host, sizeof(secret->host), "%s", event->host);
+		secret->port = (uint16_t)event->port;
+		report->secret_count++;
+	}
+	secret->used += event->sent;
+}
+
 void network_report_add_event(struct network_report *report, const struct relay_event *event)
 {
 	struct network_way *way = report->ways;
 
+	if (event->type == RELAY_EVENT_SECRET)
+		add_secret(report, event);
+	if (event->type == RELAY_EVENT_MASKED)
+		report->secrets_masked += event->received;
 	if (event->type != RELAY_EVENT_ENDED && event->type != RELAY_EVENT_FAILED)
 		return;
 	while (way < report->ways + report->way_count &&
@@ -181,6 +205,23 @@ static void add_ways_json(const struct network_report *report, cJSON *network)
 	}
 }
 
+static void add_secrets_json(const struct network_report *report, cJSON *network)
+{
+	cJSON *secrets = cJSON_AddArrayToObject(network, "secrets");
+
+	for (unsigned int i = 0; i < report->secret_count; i++) {
+		const struct network_secret *secret = &report->secrets[i];
+		cJSON *object = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(object, "name", secret->name);
+		cJSON_AddStringToObject(object, "host", secret->host);
+		cJSON_AddNumberToObject(object, "port", secret->port);
+		cJSON_AddNumberToObject(object, "used", (double)secret->used);
+		cJSON_AddItemToArray(secrets, object);
+	}
+	cJSON_AddNumberToObject(network, "secrets_masked", (double)report->secrets_masked);
+}
+
 void network_report_add_json(const struct network_report *report,
 			     const struct monitor_counters *counters, cJSON *root)
 {
@@ -195,6 +236,7 @@ void network_report_add_json(const struct network_report *report,
 		cJSON_AddItemToArray(frames, frame_json(&report->frames[i]));
 	add_ways_json(report, network);
 	add_denied_json(report, network);
+	add_secrets_json(report, network);
 }
 
 void network_report_log(const struct network_report *report,
@@ -217,6 +259,10 @@ void network_report_log(const struct network_report *report,
 			 (unsigned long long)way->sent, (unsigned long long)way->received,
 			 (unsigned long long)way->failures);
 	}
+	for (unsigned int i = 0; i < report->secret_count; i++)
+		log_info("network: %s was used %llu times for %s:%u", report->secrets[i].name,
+			 (unsigned long long)report->secrets[i].used, report->secrets[i].host,
+			 report->secrets[i].port);
 	if (counters->frames_untold)
 		log_info("network: %llu more frames were of kinds that had no room here",
 			 (unsigned long long)counters->frames_untold);

@@ -29,7 +29,20 @@ struct network_way {
 	uint64_t connections, failures, sent, received;
 };
 
+/* A secret and a host that it was used for. */
+struct network_secret {
+	char name[LIMIT_SECRET_NAME_BYTES + 1];
+	char host[RELAY_NAME_BYTES + 1];
+	uint16_t port;
+	uint64_t used;
+};
+
+#define NETWORK_REPORT_SECRETS (LIMIT_SECRETS * 4)
+
 struct network_report {
+	unsigned int secret_count;
+	struct network_secret secrets[NETWORK_REPORT_SECRETS];
+	uint64_t secrets_masked; /* in what servers said */
 	unsigned int frame_count;
 	struct frame_summary frames[NETWORK_REPORT_FRAMES]; /* the first of each kind, in order */
 	unsigned int denied_count;

@@ -2,6 +2,7 @@
 #include "vmm/cli/network_watch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -50,6 +51,22 @@ static void note(struct network_watch *watch, const char *decision, const char *
 		canonical_add_count(line, "received_bytes", (double)ended->received);
 	}
 	record_event(watch->record, RECORD_NETWORK, line);
+}
+
+/* A secret was used, or hidden where a server said it again. */
+static void note_secret(struct network_watch *watch, const struct relay_event *event)
+{
+	cJSON *line = cJSON_CreateObject();
+	const bool used = event->type == RELAY_EVENT_SECRET;
+
+	if (used)
+		cJSON_AddItemToObject(line, "secret",
+				      canonical_text(event->text, LIMIT_SECRET_NAME_BYTES));
+	cJSON_AddItemToObject(line, "host", canonical_text(event->host, RELAY_NAME_BYTES));
+	canonical_add_count(line, "port", event->port);
+	canonical_add_count(line, used ? "used" : "masked",
+			    (double)(used ? event->sent : event->received));
+	record_event(watch->record, RECORD_SECRET, line);
 }
 
 static void deny(struct network_watch *watch, const char *host, uint16_t port, const char *sentence)
@@ -103,13 +120,21 @@ static int answer(struct network_watch *watch)
 	uint8_t bytes[NAMES_ANSWER_BYTES];
 	char sentence[ROUTE_SENTENCE_BYTES], host[NAME_BYTES];
 	struct route_decision decision;
+	const char *secret;
 	size_t encoded;
 
 	if (!watch->have || watch->have < 1 + length)
 		return 0;
-	answer.port_count =
-		(uint8_t)route_policy_ports(&watch->settings->policy, name, length, answer.ports);
-	if (!answer.port_count && name_read(name, length, host) == 0) {
+	secret = relay_settings_find_placeholder(watch->settings, name, length);
+	if (!secret)
+		answer.port_count = (uint8_t)route_policy_ports(&watch->settings->policy, name,
+								length, answer.ports);
+	if (secret) {
+		snprintf(sentence, sizeof(sentence),
+			 "a name with the placeholder of %s in it was asked for, and not looked up",
+			 secret);
+		deny(watch, "(placeholder)", 0, sentence);
+	} else if (!answer.port_count && name_read(name, length, host) == 0) {
 		decision = route_policy_decide(&watch->settings->policy, name, length, 0);
 		route_explain(&decision, host, 0, sentence);
 		deny(watch, host, 0, sentence);
@@ -175,6 +200,8 @@ void network_watch_read_events(struct network_watch *watch)
 		else if (event.type == RELAY_EVENT_ENDED)
 			note(watch, "allowed", event.host, (uint16_t)event.port,
 			     "a connection is over", &event);
+		if (event.type == RELAY_EVENT_SECRET || event.type == RELAY_EVENT_MASKED)
+			note_secret(watch, &event);
 		if (event.type == RELAY_EVENT_FAILED)
 			note(watch, "failed", event.host, (uint16_t)event.port, event.text, NULL);
 		network_report_add_event(watch->report, &event);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/cli/record_policy.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "vmm/base/bytes.h"
@@ -127,6 +128,28 @@ static void add_cgroup(cJSON *policy, const struct cgroup_limits *limits)
 	canonical_add_count(object, "io_mib", (double)limits->io_mib);
 }
 
+/* Names and hosts: no value is in the record, and no placeholder. */
+static void add_secrets(cJSON *policy, const struct secret_set *set)
+{
+	cJSON *array = cJSON_AddArrayToObject(policy, "secrets");
+
+	for (unsigned int i = 0; set && i < set->count; i++) {
+		const struct secret *secret = &set->secrets[i];
+		cJSON *object = cJSON_CreateObject(), *hosts;
+
+		cJSON_AddItemToArray(array, object);
+		cJSON_AddStringToObject(object, "name", secret->name);
+		hosts = cJSON_AddArrayToObject(object, "hosts");
+		for (unsigned int j = 0; j < secret->host_count; j++) {
+			char place[SECRET_HOST_BYTES + 8];
+
+			snprintf(place, sizeof(place), "%s:%u", secret->hosts[j].name,
+				 secret->hosts[j].port);
+			add_text(hosts, place);
+		}
+	}
+}
+
 cJSON *record_policy(const struct run_options *options, const struct run_shares *shares)
 {
 	cJSON *policy = cJSON_CreateObject();
@@ -140,6 +163,7 @@ cJSON *record_policy(const struct run_options *options, const struct run_shares 
 	add_root(policy, &options->root);
 	add_network(policy, &options->network.settings);
 	add_environment(policy, options);
+	add_secrets(policy, options->secrets.set);
 	cJSON_AddStringToObject(policy, "user", options->as_root ? "root" : "agent");
 	canonical_add_count(policy, "cpus", options->cpus);
 	canonical_add_count(policy, "memory_mib", (double)options->memory_mib);

@@ -31,6 +31,7 @@ struct run {
 	struct run_inputs inputs;
 	struct run_sockets sockets;
 	struct cgroup cgroup;
+	char authority[LIMIT_AUTHORITY_BYTES]; /* of the run, a certificate; "": there is none */
 };
 
 /* The command, or what the guest's init is to run in its place; NULL-terminated. Allocated. */
@@ -73,6 +74,7 @@ static int run_encode_start(const struct run *run, struct supervisor *supervisor
 		.home = run->identity.home,
 		.host_name = run->identity.host_name,
 		.directory = run->options.working_directory,
+		.authority = run->authority,
 		.share_count = run->shares.count,
 		.shares = shares,
 		.arguments = arguments,
@@ -110,7 +112,7 @@ static int run_encode_start(const struct run *run, struct supervisor *supervisor
 	return error ? log_errno(error, "cannot tell the guest its command") : 0;
 }
 
-static int run_start_processes(const struct run *run, struct supervisor *supervisor)
+static int run_start_processes(struct run *run, struct supervisor *supervisor)
 {
 	const struct run_parts parts = {
 		.options = &run->options,
@@ -120,9 +122,12 @@ static int run_start_processes(const struct run *run, struct supervisor *supervi
 		.inputs = &run->inputs,
 		.sockets = &run->sockets,
 		.cgroup_fd = run->cgroup.procs_fd,
+		.authority = run->authority,
 	};
+	int error = run_start(&parts, supervisor);
 
-	return run_start(&parts, supervisor);
+	run_secrets_forget(&run->options.secrets);
+	return error;
 }
 
 /* What is run: what was given, or what the image says. */
@@ -200,11 +205,13 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	error = error ? error : run_record_prepare(&run->record, &run->options, &run->shares);
 	error = error ? error : run_inputs_open(&run->inputs, &run->options, &run->installation);
 	error = error ? error : run_choose_command(run);
+	if (!error)
+		error = run_secrets_prepare(&run->options.secrets, &run->options.network.settings,
+					    run->options.variables, run->options.variable_count);
 	error = error ? error
 		      : guest_identity_create(&run->identity, &run->options,
 					      run_image_settings(&run->inputs.image),
 					      supervisor->terminal);
-	error = error ? error : run_encode_start(run, supervisor);
 	error = error ? error : run_ask_clients(run);
 	if (!error && run_network_needs_relay(&run->options.network))
 		error = run_network_find_proxy(&run->options.network);
@@ -212,9 +219,12 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	error = error ? error : run_begin_record(run, supervisor);
 	error = error ? error
 		      : run_sockets_create(&run->sockets, run->shares.count,
-					   run_network_needs_relay(&run->options.network));
+					   run_network_needs_relay(&run->options.network),
+					   run->options.secrets.set != NULL);
 	error = error ? error : run_make_cgroup(run);
 	error = error ? error : run_start_processes(run, supervisor);
+	/* Only now is it known whom the guest is to trust; it is told when it asks. */
+	error = error ? error : run_encode_start(run, supervisor);
 	error = error ? error : jail_deny_network(run->options.allow_degraded);
 	if (!error)
 		run_record_started(&run->record);

@@ -60,6 +60,11 @@ static const char usage[] =
 	"  --why TEXT            why the option before it opens what it opens: for the record, "
 	"and\n"
 	"                        for 'mvagent review'\n"
+	"  --secret NAME@HOST[:PORT],...\n"
+	"                        use your variable NAME in requests to these hosts alone; the\n"
+	"                        command has a placeholder in its place\n"
+	"  --secret-file NAME=PATH@HOST, --secret-cmd 'NAME=COMMAND@HOST'\n"
+	"                        the same with a file, or with what a command prints\n"
 	"  --cpus N              virtual processors, 1 to 16 (default: 2, or what the host has)\n"
 	"  --memory SIZE         guest memory in MiB, or with suffix M or G (default: 2G)\n"
 	"  --timeout SECONDS     end the command after that time (suffixes s, m, h)\n"
@@ -137,7 +142,7 @@ static const struct option long_options[] = {
 	{"scratch", required_argument, NULL, OPTION_SCRATCH},
 	NETWORK_OPTIONS{"workdir", required_argument, NULL, OPTION_WORKDIR},
 	{"user", required_argument, NULL, OPTION_USER},
-	{"env", required_argument, NULL, OPTION_ENV},
+	SECRET_OPTIONS{"env", required_argument, NULL, OPTION_ENV},
 	{"why", required_argument, NULL, OPTION_WHY},
 	{"cpus", required_argument, NULL, OPTION_CPUS},
 	{"memory", required_argument, NULL, OPTION_MEMORY},
@@ -391,6 +396,9 @@ static int set_named_option(struct run_options *options, int option, char *value
 {
 	if (network_is_option(option))
 		return run_network_apply(&options->network, option, value);
+	if (secret_is_option(option))
+		return run_secrets_apply(&options->secrets, &options->network.settings.policy,
+					 option, value);
 	switch (option) {
 	case OPTION_SHARE:
 		return set_share(options, value);
@@ -539,4 +547,5 @@ void run_options_free(struct run_options *options)
 	options->variables = NULL;
 	run_root_free(&options->root);
 	run_network_free(&options->network);
+	run_secrets_free(&options->secrets);
 }

@@ -11,6 +11,7 @@
 #include "vmm/cli/cgroup_limits.h"
 #include "vmm/cli/run_network.h"
 #include "vmm/cli/run_root.h"
+#include "vmm/cli/run_secrets.h"
 #include "vmm/fs/coherence.h"
 
 struct run_share {
@@ -42,6 +43,7 @@ struct run_options {
 	enum fs_cache cache;
 	struct run_root root;
 	struct run_network network;
+	struct run_secrets secrets;
 	const char *kernel;            /* vmlinux; NULL: the installed one */
 	const char *working_directory; /* in the guest; NULL: the first share, or / */
 	const char *json;              /* file for the outcome */

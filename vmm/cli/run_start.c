@@ -27,7 +27,8 @@ void run_sockets_init(struct run_sockets *sockets)
 	memset(sockets, -1, sizeof(*sockets));
 }
 
-int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bool relay)
+int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bool relay,
+		       bool secret)
 {
 	int error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->monitor);
 
@@ -38,6 +39,8 @@ int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bo
 		error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->lend);
 	if (!error && relay)
 		error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->events);
+	if (!error && secret)
+		error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->secret);
 	for (unsigned int i = 0; !error && i < STREAM_COUNT; i++)
 		error = fd_create_socket_pair(SOCK_STREAM, sockets->streams[i]);
 	for (unsigned int i = 0; !error && i < share_count; i++)
@@ -59,6 +62,8 @@ void run_sockets_close_children_ends(struct run_sockets *sockets)
 	fd_close(&sockets->lend[0]);
 	fd_close(&sockets->lend[1]);
 	fd_close(&sockets->events[1]);
+	fd_close(&sockets->secret[0]);
+	fd_close(&sockets->secret[1]);
 	for (unsigned int i = 0; i < STREAM_COUNT; i++)
 		fd_close(&sockets->streams[i][1]);
 	for (unsigned int i = 0; i < LIMIT_SHARES; i++) {
@@ -235,11 +240,78 @@ static int start_relay(const struct run_parts *parts, struct process *process)
 	process_plan_add_fd(&plan, "--settings-fd", "", settings_fd);
 	process_plan_add_fd(&plan, "--lender-fd", "", parts->sockets->lend[1]);
 	process_plan_add_fd(&plan, "--event-fd", "", parts->sockets->events[1]);
+	if (parts->sockets->secret[0] >= 0)
+		process_plan_add_fd(&plan, "--secret-fd", "", parts->sockets->secret[0]);
 	if (parts->options->allow_degraded)
 		process_plan_add(&plan, "--allow-degraded");
 	if (parts->options->verbose)
 		process_plan_add(&plan, "--verbose");
 	return process_start(process, &plan);
+}
+
+/* Gets the secrets, and is the only one who does. */
+static int start_secret(const struct run_parts *parts, int ready_fd, struct process *process)
+{
+	FD_CLEANUP int secrets_fd = secret_set_write(parts->options->secrets.set);
+	FD_CLEANUP int trust_fd = run_secrets_open_trust();
+	struct process_plan plan;
+	char path[PATH_MAX];
+
+	if (secrets_fd < 0)
+		return log_errno(secrets_fd, "cannot hand the secrets over");
+	if (trust_fd < 0)
+		return trust_fd;
+	if (installation_program(parts->installation, "mvagent-secret", path) < 0)
+		return -ENAMETOOLONG;
+	process_plan_init(&plan, "mvagent-secret", path);
+	process_plan_add_fd(&plan, "--secrets-fd", "", secrets_fd);
+	process_plan_add_fd(&plan, "--trust-fd", "", trust_fd);
+	process_plan_add_fd(&plan, "--relay-fd", "", parts->sockets->secret[1]);
+	process_plan_add_fd(&plan, "--event-fd", "", parts->sockets->events[1]);
+	process_plan_add_fd(&plan, "--ready-fd", "", ready_fd);
+	if (parts->options->allow_degraded)
+		allow_degraded(&plan);
+	if (parts->options->verbose)
+		process_plan_add(&plan, "--verbose");
+	return process_start(process, &plan);
+}
+
+/* Reads its authority's certificate, which ends when it closes the pipe. */
+static int read_authority(int fd, struct process *process, char text[LIMIT_AUTHORITY_BYTES])
+{
+	size_t length = 0;
+	ssize_t count = 1;
+
+	while (count && length < LIMIT_AUTHORITY_BYTES - 1) {
+		count = read(fd, text + length, LIMIT_AUTHORITY_BYTES - 1 - length);
+		if (count < 0 && errno != EINTR)
+			break;
+		length += count > 0 ? (size_t)count : 0;
+	}
+	text[length] = '\0';
+	if (length)
+		return 0;
+	/* Its own words are above. */
+	messages_finish(&process->messages);
+	log_error("mvagent-secret cannot use the secrets");
+	return -EIO;
+}
+
+static int start_secrets(const struct run_parts *parts, struct supervisor *supervisor)
+{
+	struct process *process = &supervisor->processes[supervisor->process_count];
+	int ends[2], error;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return log_errno(-errno, "cannot start mvagent-secret");
+	error = start_secret(parts, ends[1], process);
+	fd_close(&ends[1]);
+	if (!error) {
+		supervisor->process_count++;
+		error = read_authority(ends[0], process, parts->authority);
+	}
+	fd_close(&ends[0]);
+	return error;
 }
 
 /* A line on the terminal that the next one overwrites; 0 takes it away. */
@@ -348,5 +420,5 @@ int run_start(const struct run_parts *parts, struct supervisor *supervisor)
 			return error;
 		supervisor->process_count++;
 	}
-	return 0;
+	return parts->sockets->secret[0] >= 0 ? start_secrets(parts, supervisor) : 0;
 }

@@ -20,14 +20,17 @@ struct run_sockets {
 	int notify[LIMIT_SHARES][2];  /* between mvagent-vmm and mvagent-fs */
 	int names[2];                 /* to the guest's resolver */
 	int lend[2];                  /* between mvagent-vmm and mvagent-relay */
-	int events[2];                /* from mvagent-relay */
+	int events[2];                /* from mvagent-relay and mvagent-secret */
+	int secret[2];                /* between these two */
 };
 
 void run_sockets_init(struct run_sockets *sockets);
 
-/* Makes those that a run with so many shares needs, and those of a relay. 0 or -errno with the
+/* Makes those that a run with so many shares needs, and those of a relay and of
+ * mvagent-secret. 0 or -errno with the
  * sentence printed. */
-int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bool relay);
+int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bool relay,
+		       bool secret);
 
 /* Closes all but the supervisor's own ends: a process that ends must be seen as hung up. */
 void run_sockets_close_children_ends(struct run_sockets *sockets);
@@ -41,6 +44,7 @@ struct run_parts {
 	const struct run_inputs *inputs;
 	const struct run_sockets *sockets;
 	int cgroup_fd; /* for the processes, as in struct process_plan */
+	char *authority; /* LIMIT_AUTHORITY_BYTES; gets its certificate when there are secrets */
 };
 
 /* Starts them all. 0 or -errno with the sentence printed; then some may run, as the supervisor's

@@ -281,18 +281,20 @@ static bool supervisor_wait_for_device(struct supervisor *supervisor, unsigned i
 	uint64_t now;
 
 	while (!ended && (now = clock_monotonic_ns()) < deadline) {
-		struct pollfd polled[2 + LIMIT_SHARES] = {
+		struct pollfd polled[3 + LIMIT_SHARES] = {
 			{.fd = process->pidfd, .events = POLLIN},
-			{.fd = process->messages.fd, .events = POLLIN}};
+			{.fd = process->messages.fd, .events = POLLIN},
+			{.fd = supervisor->network.event_fd, .events = POLLIN}};
 
 		for (unsigned int i = 0; i < LIMIT_SHARES; i++)
-			polled[2 + i] =
+			polled[3 + i] =
 				(struct pollfd){.fd = supervisor->report_fds[i], .events = POLLIN};
 		if (poll(polled, ARRAY_SIZE(polled),
 			 (int)((deadline - now) / CLOCK_NS_PER_MS) + 1) < 0 &&
 		    errno != EINTR)
 			break;
 		messages_pass(&process->messages);
+		network_watch_read_events(&supervisor->network);
 		for (unsigned int i = 0; i < LIMIT_SHARES; i++)
 			supervisor_read_reports(supervisor, i);
 		ended = process_wait(process, 0, status);
