@@ -15,6 +15,7 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/base/number.h"
+#include "vmm/record/mask.h"
 
 static const char *const option_names[] = {"--secret", "--secret-file", "--secret-cmd"};
 
@@ -267,19 +268,30 @@ static void tell_relay(const struct secret *secret, struct relay_settings *setti
 	}
 }
 
+/* An author (GIT_AUTHOR_NAME) is not the part of "authorization" that is looked for. */
+static void warn_of_variable(const char *name)
+{
+	if (*name && mask_names_secret(name, strlen(name)) && !strcasestr(name, "author_"))
+		log_warning("--env %s: the command has what may be a secret; --secret %s@HOST "
+			    "would let it use it without having it",
+			    name, name);
+}
+
 int run_secrets_prepare(struct run_secrets *secrets, struct relay_settings *settings,
 			char *const *variables, unsigned int variable_count)
 {
 	int error = 0;
 
-	for (unsigned int i = 0; secrets->set && i < variable_count; i++) {
+	for (unsigned int i = 0; i < variable_count; i++) {
 		char name[LIMIT_SECRET_NAME_BYTES + 1] = "";
 		const size_t length = strcspn(variables[i], "=");
 
 		if (length < sizeof(name))
 			memcpy(name, variables[i], length);
-		if (find_secret(secrets, name) < 0)
+		if (find_secret(secrets, name) < 0) {
+			warn_of_variable(name);
 			continue;
+		}
 		log_error("--env %s and --secret %s: give one of them", name, name);
 		return -EINVAL;
 	}

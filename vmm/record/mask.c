@@ -33,7 +33,7 @@ static const struct {
 
 #define TOKEN_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.+/="
 
-static bool names_secret(const char *name, size_t length)
+bool mask_names_secret(const char *name, size_t length)
 {
 	char lower[64];
 
@@ -84,7 +84,7 @@ static bool find_header(const char *argument, size_t *from, size_t *to)
 	size_t length = strcspn(argument, ":=");
 	const char *value = argument + length + 1;
 
-	if (argument[length] != ':' || !names_secret(argument, length) ||
+	if (argument[length] != ':' || !mask_names_secret(argument, length) ||
 	    strspn(argument, TOKEN_LETTERS) < length)
 		return false;
 	value += strspn(value, " ");
@@ -97,7 +97,7 @@ static bool find_assignment(const char *argument, size_t *from, size_t *to)
 {
 	size_t length = strcspn(argument, "=");
 
-	if (argument[length] != '=' || !names_secret(argument, length) ||
+	if (argument[length] != '=' || !mask_names_secret(argument, length) ||
 	    strspn(argument, TOKEN_LETTERS) < length)
 		return false;
 	*from = length + 1;
@@ -150,7 +150,7 @@ static bool find_inner_assignment(const char *argument, size_t *from, size_t *to
 		value += *value == '\'' || *value == '"';
 		*from = (size_t)(value - argument);
 		*to = *from + word_length(value);
-		if (names_secret(name, (size_t)(sign - name)) && *from < *to &&
+		if (mask_names_secret(name, (size_t)(sign - name)) && *from < *to &&
 		    strncmp(value, MASK_TEXT, *to - *from) != 0)
 			return true;
 	}
@@ -178,7 +178,7 @@ char *mask_argument(const char *argument, const char *previous)
 	char *masked = strdup(argument);
 
 	if (previous && previous[0] == '-' && !strchr(previous, '=') && argument[0] != '-' &&
-	    names_secret(previous, strlen(previous))) {
+	    mask_names_secret(previous, strlen(previous))) {
 		free(masked);
 		return strdup(MASK_TEXT);
 	}

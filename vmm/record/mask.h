@@ -4,6 +4,7 @@
 #define MVAGENT_RECORD_MASK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define MASK_TEXT "***"
 
@@ -12,6 +13,9 @@
  * give to their tokens. @previous: the argument before it, or NULL: after --password the whole
  * argument is one. Allocated; NULL: no memory. */
 char *mask_argument(const char *argument, const char *previous);
+
+/* Whether a variable or an option of that name has a secret for its value, as names go. */
+bool mask_names_secret(const char *name, size_t length);
 
 /* The argument with every occurrence of @secret replaced, if that is long enough to be one.
  * Allocated. */

@@ -10,7 +10,7 @@
 #include "vmm/secret/broker_internal.h"
 
 #define HANDSHAKE_SECONDS 30U
-#define REFUSAL_SECONDS   3U /* for the guest to take it */
+#define REFUSAL_SECONDS   10U /* for the guest to take it */
 
 /* How long the start of a secret in an answer waits for the rest of it. */
 #define PAUSE_MS 100U
