@@ -206,7 +206,8 @@ def test_nowhere_in_the_guest():
                 expect(not path.is_file() or KEY[20:].encode() not in path.read_bytes(), f"the secret is in {path}")
             lines = [json.loads(line) for path in records.rglob("*.jsonl") for line in path.read_text().splitlines()]
             secrets = [line for line in lines if line["event"] == "secret"]
-            expect([(line["secret"], line["host"], line["used"]) for line in secrets if "used" in line] == [("API_KEY", "api.test", 1)],
+            expect([(line["secret"], line["host"], line["what"], line["count"]) for line in secrets]
+                   == [("API_KEY", "api.test", what, 1) for what in ("used", "masked")],
                    f"the record: {secrets}")
             start = next(line for line in lines if line["event"] == "start")
             expect_equal(start["policy"]["secrets"], [{"name": "API_KEY", "hosts": [f"api.test:{port}"]}], "the policy")

@@ -250,7 +250,7 @@ def test_secret_in_a_header():
                 # The server has said it all again.
                 expect(field % PLACE.encode() in answer and VALUE.encode() not in answer, f"the guest got {answer!r}")
         expect_equal(run.event(), (EVENT_SECRET, HOST, run.port, 3, 0, "API_KEY"))
-        expect_equal(run.event(), (EVENT_MASKED, HOST, run.port, 0, 3, ""))
+        expect_equal(run.event(), (EVENT_MASKED, HOST, run.port, 0, 3, "API_KEY"))
         expect_equal(run.relay.event()[0], EVENT_ENDED)
         expect_equal(server.protocols, ["http/1.1"], "protocol with the server")
         expect(VALUE.encode() not in run.left and API_NAME not in run.left, "the file with the secrets is overwritten")

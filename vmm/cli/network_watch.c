@@ -59,13 +59,11 @@ static void note_secret(struct network_watch *watch, const struct relay_event *e
 	cJSON *line = cJSON_CreateObject();
 	const bool used = event->type == RELAY_EVENT_SECRET;
 
-	if (used)
-		cJSON_AddItemToObject(line, "secret",
-				      canonical_text(event->text, LIMIT_SECRET_NAME_BYTES));
+	cJSON_AddItemToObject(line, "secret", canonical_text(event->text, LIMIT_SECRET_NAME_BYTES));
 	cJSON_AddItemToObject(line, "host", canonical_text(event->host, RELAY_NAME_BYTES));
 	canonical_add_count(line, "port", event->port);
-	canonical_add_count(line, used ? "used" : "masked",
-			    (double)(used ? event->sent : event->received));
+	cJSON_AddStringToObject(line, "what", used ? "used" : "masked");
+	canonical_add_count(line, "count", (double)(used ? event->sent : event->received));
 	record_event(watch->record, RECORD_SECRET, line);
 }
 

@@ -32,16 +32,15 @@ static void tell_uses(struct exchange *exchange)
 	struct broker *broker = exchange->broker;
 
 	for (unsigned int i = 0; exchange->buffers && i < broker->secrets->count; i++) {
-		uint64_t *uses = &exchange->buffers->request.uses[i];
+		const char *name = broker->secrets->secrets[i].name;
 
-		if (*uses)
-			broker_tell(broker, RELAY_EVENT_SECRET, exchange, *uses,
-				    broker->secrets->secrets[i].name);
-		*uses = 0;
+		if (exchange->buffers->request.uses[i])
+			broker_tell(broker, RELAY_EVENT_SECRET, exchange,
+				    exchange->buffers->request.uses[i], name);
+		if (exchange->buffers->masker.masked[i])
+			broker_tell(broker, RELAY_EVENT_MASKED, exchange,
+				    exchange->buffers->masker.masked[i], name);
 	}
-	if (exchange->buffers && exchange->buffers->masker.masked)
-		broker_tell(broker, RELAY_EVENT_MASKED, exchange, exchange->buffers->masker.masked,
-			    "");
 }
 
 void exchange_close(struct exchange *exchange)

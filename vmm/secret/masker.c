@@ -51,7 +51,7 @@ static void replace_all(struct masker *masker)
 		while ((at = memmem(at, (size_t)(end - at), secret->value, secret->length))) {
 			memcpy(at, secret->placeholder, secret->length);
 			at += secret->length;
-			masker->masked++;
+			masker->masked[i]++;
 		}
 	}
 }

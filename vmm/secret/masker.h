@@ -13,7 +13,7 @@
 /* Zero before use, but for .secrets. */
 struct masker {
 	const struct secret_set *secrets; /* all of them */
-	uint64_t masked;                  /* occurrences */
+	uint64_t masked[LIMIT_SECRETS];   /* occurrences of each */
 	size_t length;
 	size_t passed; /* of these, the first ones have left */
 	char bytes[LIMIT_SECRET_BYTES + MASKER_PIECE_BYTES]; /* what may be the start of one */

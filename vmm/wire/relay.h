@@ -51,7 +51,7 @@ enum relay_event_type {
 	RELAY_EVENT_FAILED,     /* text: what went wrong */
 	RELAY_EVENT_ENDED,      /* a connection is over: sent, received */
 	RELAY_EVENT_SECRET, /* of mvagent-secret: text, a secret's name, was put in sent times */
-	RELAY_EVENT_MASKED, /* of mvagent-secret: secrets in answers, masked received times */
+	RELAY_EVENT_MASKED, /* of mvagent-secret: the same, masked in answers received times */
 };
 
 #define RELAY_EVENT_TEXT_BYTES 1024
