@@ -18,12 +18,13 @@ static const char *const bundles[] = {
 	"/etc/ssl/cert.pem",
 };
 
+/* A bundle may end without the end of its line; empty lines do not matter. */
 static int write_joined(const char *path, const char *text, const char *authority)
 {
 	char *joined;
 	int error;
 
-	if (asprintf(&joined, "%s%s", text, authority) < 0)
+	if (asprintf(&joined, "%s\n%s", text, authority) < 0)
 		return -ENOMEM;
 	error = files_write(path, joined);
 	free(joined);
