@@ -148,13 +148,12 @@ static int read_value(struct secret *secret, int fd)
 		length--;
 	if (count >= 0 && length && bytes[length - 1] == '\r')
 		length--;
-	secret->length = bytes_minimum(length, LIMIT_SECRET_BYTES);
-	memcpy(secret->value, bytes, secret->length);
-	secret->value[secret->length] = '\0';
+	/* One that is too long is not kept, and objected to later. */
+	secret->length = length;
+	if (length <= LIMIT_SECRET_BYTES)
+		memcpy(secret->value, bytes, length);
 	explicit_bzero(bytes, sizeof(bytes));
-	if (count < 0)
-		return -errno;
-	return length > LIMIT_SECRET_BYTES ? -E2BIG : 0;
+	return count < 0 ? -errno : 0;
 }
 
 static int read_file(struct secret *secret, const char *path)
@@ -203,7 +202,7 @@ static int read_command(struct secret *secret, const char *command)
 	fd_close(&pair[0]);
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
-	if (status && WIFEXITED(status) && error != -E2BIG) {
+	if (status && WIFEXITED(status)) {
 		log_error("--secret-cmd %s: its command failed with status %d", secret->name,
 			  WEXITSTATUS(status));
 		return -ENODATA;
@@ -224,9 +223,8 @@ static int read_variable(struct secret *secret)
 		return -ENODATA;
 	}
 	secret->length = strlen(value);
-	if (secret->length > LIMIT_SECRET_BYTES)
-		return log_errno(-E2BIG, "--secret %s", secret->name);
-	memcpy(secret->value, value, secret->length + 1);
+	if (secret->length <= LIMIT_SECRET_BYTES)
+		memcpy(secret->value, value, secret->length);
 	return 0;
 }
 
