@@ -45,10 +45,11 @@ static void tell_uses(struct exchange *exchange)
 
 void exchange_close(struct exchange *exchange)
 {
-	struct loop *loop = exchange->broker->loop;
+	struct loop *loop;
 
 	if (exchange->state == EXCHANGE_FREE || exchange->state == EXCHANGE_CLOSED)
 		return;
+	loop = exchange->broker->loop;
 	tell_uses(exchange);
 	exchange->state = EXCHANGE_CLOSED;
 	loop_cancel(loop, &exchange->guest_watch);
