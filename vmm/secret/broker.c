@@ -149,7 +149,7 @@ static struct exchange *find_free(struct broker *broker)
 static void on_relay(struct loop_operation *operation, int result)
 {
 	struct broker *broker = CONTAINER_OF(operation, struct broker, relay_watch);
-	struct terminate_message message;
+	struct terminate_message message = {0};
 
 	if (result == -ECANCELED)
 		return;
