@@ -254,11 +254,13 @@ static void check_refusals(struct judge *judge)
 void judge_changes(struct judge *judge)
 {
 	const cJSON *share;
+	bool direct = false; /* a share whose names are tried; changes under review wait outside */
 
 	judge->seen = true;
 	open_patterns(judge, "unprotect", "--unprotect");
 	cJSON_ArrayForEach(share, judge_policy(judge, "shares"))
 	{
+		direct |= strcmp(judge_text(share, "mode"), "review") != 0;
 		if (strcmp(judge_text(share, "mode"), "rw") == 0)
 			judge_open(judge, "--share", judge_text(share, "host"));
 		else
@@ -269,7 +271,7 @@ void judge_changes(struct judge *judge)
 		judge_say(judge, "no share: nothing of this host can be changed");
 		return;
 	}
-	if (!judge->input->findings || !judge->input->outside)
+	if (!direct || !judge->input->findings || !judge->input->outside)
 		return;
 	judge_refused(judge);
 	check_refusals(judge);

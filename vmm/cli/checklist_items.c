@@ -266,7 +266,7 @@ static void add_changes(struct checklist_host *host, const struct policy *policy
 		if (share->read_only)
 			checklist_add(&host->outside, LINE_CHANGES, TRY_REFUSED,
 				      "create:%s/.mvagent-review", share->path);
-		else
+		else if (!share->review)
 			add_protected(host, policy, share);
 	}
 }
