@@ -11,7 +11,6 @@ import pathlib
 import shlex
 import ssl
 import subprocess
-import sys
 import threading
 
 import harness
@@ -140,7 +139,8 @@ def test_clients():
                       f"LD_LIBRARY_PATH={tools} {tools}/curl -sS -u user:$TOKEN {url}/ | sed s/$TOKEN/PLACE/;"
                       f"LD_LIBRARY_PATH={tools} {tools}/node -e {shlex.quote(NODE)} {url};"
                       f"git clone -q https://user:$TOKEN@api.test:{port}/repo.git && git -C repo log --format=%s;"
-                      "echo $API_KEY | cut -c1-13; printf %s $API_KEY | wc -c; printf %s $TOKEN | wc -c; cat /proc/*/environ 2>&1 | grep -c onlyTheHost")
+                      "echo $API_KEY | cut -c1-13; printf %s $API_KEY | wc -c; printf %s $TOKEN | wc -c;"
+                      "cat /proc/*/environ 2>&1 | grep -c onlyTheHost")
             result, outcome = run_json(*ways(names, f"127.0.0.1:{port}"), "--secret", f"API_KEY@api.test:{port}",
                                        "--secret-cmd", f"TOKEN=cat {place}/token@api.test:{port}", "--share", f"{tools}:ro",
                                        "--memory", "1G", "--", "sh", "-c", script, env=host(place), limit=300)
@@ -163,7 +163,8 @@ def test_clients():
 HOLD = r"""
 import os, sys, time, urllib.request
 key = os.environ['API_KEY']
-print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], None, {'x-api-key': key})).read().decode().replace(key, 'PLACE'), flush=True)
+request = urllib.request.Request(sys.argv[1], None, {'x-api-key': key})
+print(urllib.request.urlopen(request).read().decode().replace(key, 'PLACE'), flush=True)
 open('written', 'w').write(key)
 sys.stdin.read()
 """

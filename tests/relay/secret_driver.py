@@ -314,7 +314,8 @@ def test_placeholder_in_the_wrong_place():
     with serve() as (server, run):
         stopped(run, head(first=b"GET /?key=" + place + b" HTTP/1.1"), "first line")
         stopped(run, head(b"Content-Length: %d" % len(place), first=b"POST / HTTP/1.1") + place, "no header")
-        stopped(run, head(b"Transfer-Encoding: chunked", first=b"POST / HTTP/1.1") + b"%x\r\n" % len(place) + place, "no header", told=False)
+        stopped(run, head(b"Transfer-Encoding: chunked", first=b"POST / HTTP/1.1") + b"%x\r\n" % len(place) + place, "no header",
+                told=False)
         stopped(run, head(place + b": x"), "name of a field")
         expect(not any(place in body for body in server.bodies), "the body went to the server")
         expect(not any(VALUE.encode() in told for told in server.heads + server.bodies), "the secret went to the server")
