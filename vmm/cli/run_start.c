@@ -255,15 +255,13 @@ static int start_secret(const struct run_parts *parts, int ready_fd, struct proc
 	FD_CLEANUP int secrets_fd = secret_set_write(parts->options->secrets.set);
 	FD_CLEANUP int trust_fd = run_secrets_open_trust();
 	struct process_plan plan;
-	char path[PATH_MAX];
 
 	if (secrets_fd < 0)
 		return log_errno(secrets_fd, "cannot hand the secrets over");
 	if (trust_fd < 0)
 		return trust_fd;
-	if (installation_program(parts->installation, "mvagent-secret", path) < 0)
+	if (begin_plan(parts, &plan, "mvagent-secret") < 0)
 		return -ENAMETOOLONG;
-	process_plan_init(&plan, "mvagent-secret", path);
 	process_plan_add_fd(&plan, "--secrets-fd", "", secrets_fd);
 	process_plan_add_fd(&plan, "--trust-fd", "", trust_fd);
 	process_plan_add_fd(&plan, "--relay-fd", "", parts->sockets->secret[1]);
