@@ -105,6 +105,16 @@ static bool read_first(struct connection *connection)
 	return true;
 }
 
+/* Nothing passes by mvagent-secret, neither way. */
+static bool awaits_termination(const struct connection *connection)
+{
+	const struct relay *relay = connection->relay;
+
+	return relay->secret_fd >= 0 && !connection->terminated &&
+	       relay_settings_terminate(relay->settings, connection->host,
+					connection->request.port);
+}
+
 /* Judges what there is. Returns whether the connection is still there. */
 static bool judge(struct connection *connection)
 {
@@ -112,9 +122,7 @@ static bool judge(struct connection *connection)
 
 	if (connection->verdict != FIRST_MORE)
 		return true;
-	if (connection->relay->secret_fd >= 0 && !connection->terminated &&
-	    relay_settings_terminate(connection->relay->settings, connection->host,
-				     connection->request.port))
+	if (awaits_termination(connection))
 		connection->verdict = first_judge_secret(connection->host, connection->first,
 							 connection->first_length,
 							 connection->first_over, reason);
@@ -163,7 +171,7 @@ static void on_again(struct loop_operation *operation, int result)
 static void serve_open(struct connection *connection)
 {
 	const uint64_t before = connection->up.bytes + connection->down.bytes;
-	enum flow_result up = FLOW_WAITS, down;
+	enum flow_result up = FLOW_WAITS, down = FLOW_WAITS;
 
 	if (connection->verdict == FIRST_MORE && (!read_first(connection) || !judge(connection)))
 		return;
@@ -176,7 +184,8 @@ static void serve_open(struct connection *connection)
 			return;
 		up = flow_move(&connection->up, connection->guest_fd, connection->server_fd);
 	}
-	down = flow_move(&connection->down, connection->server_fd, connection->guest_fd);
+	if (!awaits_termination(connection))
+		down = flow_move(&connection->down, connection->server_fd, connection->guest_fd);
 	if (connection->up.bytes + connection->down.bytes != before)
 		connection->moved_ns = clock_monotonic_ns();
 	if (up == FLOW_BROKEN || down == FLOW_BROKEN || (up == FLOW_DONE && down == FLOW_DONE) ||
