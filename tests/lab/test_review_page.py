@@ -56,6 +56,20 @@ def expect_clean(home):
     expect_equal([str(p) for p in home.rglob(".mvagent-review*")], [], "files left behind")
 
 
+def test_secret():
+    """What the guest has is a placeholder; that it may be used is shown as opened."""
+    with places() as (home, work, env):
+        reasons = ("--why", "the agent edits the code", "--secret", "API_TOKEN@api.example.com", "--why", "it asks the model", *GIVEN)
+        lines, page = review(work, env, *reasons, status=0)
+        for name in (*ALWAYS, "environment"):
+            expect_equal(lines[name]["answer"], "HOLDS", f"{name}: {lines[name]['evidence']}")
+        expect_equal((lines["secrets"]["answer"], lines["secrets"]["on_purpose"]), ("OPEN", True), lines["secrets"]["evidence"])
+        expect_in("API_TOKEN is the placeholder that mvagent made, for root too", lines["secrets"]["evidence"])
+        expect("ghp_0123456789abcdefghijklmn" not in json.dumps(page), "the secret is not in it")
+        lines, _ = review(work, env, "--secret", "API_TOKEN@api.example.com", *GIVEN, status=1)
+        expect_equal((lines["secrets"]["answer"], lines["secrets"]["on_purpose"]), ("OPEN", False), "without a reason")
+
+
 def test_default_run():
     with places() as (home, work, env):
         lines, page = review(work, env, "--why", "the agent edits the code", *GIVEN, status=0)

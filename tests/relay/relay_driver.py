@@ -24,7 +24,7 @@ import time
 import traceback
 
 CONNECTED, DENIED, FAILED = 0, 1, 2
-EVENT_DENIED, EVENT_FAILED, EVENT_ENDED = 1, 2, 3
+EVENT_DENIED, EVENT_FAILED, EVENT_ENDED, EVENT_SECRET, EVENT_MASKED, EVENT_WALLS = range(1, 7)
 EVENT = struct.Struct("=IIQQ256s1024s")
 LIMIT = 20.0
 
@@ -45,6 +45,15 @@ def expect_equal(seen, wanted, what="value"):
 
 def text(field):
     return field.split(b"\0", 1)[0].decode()
+
+
+def expect_walls(events, process):
+    """The first that a process tells, once it is confined; nothing, if it does not start."""
+    first = events.recv(EVENT.size)
+    if first:
+        kind, _, walls, _, _, name = EVENT.unpack(first)
+        expect_equal((kind, text(name)), (EVENT_WALLS, process), "first event")
+        expect(walls, f"{process} is confined by nothing")
 
 
 class Relay:
@@ -69,6 +78,7 @@ class Relay:
         os.close(settings)
         lender.close()
         events.close()
+        expect_walls(self.events, "mvagent-relay")
 
     def __enter__(self):
         return self

@@ -23,10 +23,9 @@ import time
 import traceback
 
 import relay_driver
-from relay_driver import (CONNECTED, EVENT_DENIED, EVENT_ENDED, EVENT_FAILED, Failure, LIMIT, Names, Relay, Server, allow,
+from relay_driver import (CONNECTED, EVENT_DENIED, EVENT_ENDED, EVENT_FAILED, EVENT_MASKED, EVENT_SECRET, Failure, LIMIT, Names, Relay, Server, allow,
                           client_hello, expect, expect_equal, local, read_all)
 
-EVENT_SECRET, EVENT_MASKED = 4, 5
 HOST = "api.test"
 VALUE = "sk-ant-api03-" + "realrealREAL0123456789" * 2
 PLACE = "sk-ant-api03-" + "PLACEplace9876543210ab" * 2
@@ -157,6 +156,8 @@ class Run:
         os.close(ready_write)
         with os.fdopen(ready_read) as ready:
             self.certificate = ready.read()
+        if self.certificate:
+            relay_driver.expect_walls(self.events, "mvagent-secret")
         self.left = os.pread(file, 1 << 20, 0)
         os.close(file)
         self.port = port
@@ -496,6 +497,13 @@ def test_bad_servers():
             with run.connect() as made:
                 expect(exchange(made, head()).startswith(b"HTTP/1.1 502"), "answer")
             expect_equal(run.event()[0], EVENT_FAILED)
+    # What a server says before the program has asked does not pass by mvagent-secret.
+    with Server(lambda made: (made.sendall(b"HTTP/1.1 200 OK\r\n\r\n"), made.recv(10))) as server, Run(server.port) as run:
+        with run.relay.request(HOST, run.port) as made:
+            expect_equal(made.recv(1), bytes([CONNECTED]), "status")
+            made.settimeout(0.5)
+            with contextlib.suppress(TimeoutError):
+                raise Failure(f"{made.recv(100)!r} came before anything was asked")
 
 
 def test_bad_clients():

@@ -167,6 +167,7 @@ static inline void fixture_free(struct fixture *fixture)
 	cJSON_Delete(fixture->record);
 	cJSON_Delete(fixture->outside.names);
 	cJSON_Delete(fixture->outside.variables);
+	cJSON_Delete(fixture->outside.placeholders);
 	cJSON_Delete(fixture->outside.exposed);
 	cJSON_Delete(fixture->outside.shared_projects);
 	cJSON_Delete(fixture->outside.expiries);

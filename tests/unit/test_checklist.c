@@ -196,6 +196,21 @@ static void test_guest_that_lies(void **state)
 	expect_fault(&fixture, "projects", "/home/ada/work/b");
 }
 
+/* With MY_TOKEN as a secret, its placeholder in the guest. */
+static void fixture_make_secret(struct fixture *fixture)
+{
+	static const char text[] = "85 PATH=/bin%00HOME=/home/ada%00MY_TOKEN=placehold%00";
+
+	fixture_make(fixture);
+	cJSON_AddItemToObject(policy(fixture), "secrets",
+			      cJSON_Parse("[{\"name\":\"MY_TOKEN\",\"hosts\":[\"api:443\"]}]"));
+	cJSON_Delete(fixture->outside.variables);
+	fixture->outside.variables = cJSON_Parse("[\"PATH\",\"HOME\",\"MY_TOKEN\"]");
+	fixture->outside.placeholders = cJSON_Parse("{\"MY_TOKEN\":\"placehold\"}");
+	fixture_answer(fixture, "environ:", FINDINGS_AGENT, text);
+	fixture_answer(fixture, "environ:", FINDINGS_ROOT, text);
+}
+
 static void test_other_ways_to_fail(void **state)
 {
 	struct fixture fixture;
@@ -227,6 +242,17 @@ static void test_other_ways_to_fail(void **state)
 	fixture_make(&fixture);
 	fixture_answer(&fixture, "list:.", FINDINGS_AGENT, "0 ");
 	expect_fault(&fixture, "root", "could not be listed");
+	fixture_make_secret(&fixture);
+	cJSON_Delete(fixture.outside.placeholders);
+	fixture.outside.placeholders = NULL;
+	expect_fault(&fixture, "secrets", "is not its placeholder");
+	fixture_make_secret(&fixture);
+	fixture_answer(&fixture, "environ:", FINDINGS_ROOT,
+		       "80 PATH=/bin%00HOME=/home/ada%00MY_TOKEN=other-one%00");
+	expect_fault(&fixture, "secrets", "is not its placeholder");
+	fixture_make_secret(&fixture);
+	fixture_answer(&fixture, "environ:", FINDINGS_ROOT, "60 PATH=/bin%00HOME=/home/ada%00");
+	expect_fault(&fixture, "secrets", "told of no MY_TOKEN");
 	fixture_make(&fixture);
 	fixture_answer(&fixture, "read:boot_id", FINDINGS_AGENT,
 		       "37 aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee%0a");
@@ -338,6 +364,29 @@ static void test_what_is_opened(void **state)
 	replace(cJSON_GetArrayItem(cJSON_GetObjectItem(policy(&fixture), "shares"), 0), "host",
 		"\"/home/ada/work2\"");
 	expect_answer(&fixture, "changes", "OPEN", false);
+	fixture_free(&fixture);
+}
+
+/* A secret that may be used is a way that was opened; that its value stays outside is not given up
+ * by any reason. */
+static void test_secret(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_make_secret(&fixture);
+	expect_answer(&fixture, "secrets", "OPEN", false);
+	fixture_free(&fixture);
+	fixture_make_secret(&fixture);
+	replace(event(&fixture, "start"), "reasons",
+		"[{\"option\":\"--secret\",\"value\":\"MY_TOKEN\",\"why\":\"it asks the model\"}]");
+	expect_answer(&fixture, "secrets", "OPEN", true);
+	fixture_free(&fixture);
+	fixture_make_secret(&fixture);
+	replace(event(&fixture, "start"), "reasons",
+		"[{\"option\":\"--secret\",\"value\":\"MY_TOKEN\",\"why\":\"it asks the model\"}]");
+	fixture_answer(&fixture, "tcp:10.0.0.1/80", FINDINGS_AGENT, "-101 swordfish");
+	expect_answer(&fixture, "secrets", "OPEN", false);
 	fixture_free(&fixture);
 }
 
@@ -488,6 +537,7 @@ int main(void)
 		cmocka_unit_test(test_other_ways_to_fail),
 		cmocka_unit_test(test_walls),
 		cmocka_unit_test(test_what_is_opened),
+		cmocka_unit_test(test_secret),
 		cmocka_unit_test(test_reason_is_no_excuse),
 		cmocka_unit_test(test_response),
 		cmocka_unit_test(test_record_that_does_not_hold),

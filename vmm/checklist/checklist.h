@@ -91,6 +91,7 @@ struct checklist_outside {
 	cJSON *shared_projects; /* array: repositories in a share, beside the one that it is */
 	cJSON *names;     /* array: what the host sees in the working directory; NULL: no share */
 	cJSON *variables; /* array: names that the command is given */
+	cJSON *placeholders; /* object: NAME: what it has in place of a secret */
 	char *const
 		*environment; /* the host's, NAME=VALUE; values are looked for in what came back */
 	bool listening;       /* sockets of this host that the guest was to connect to */

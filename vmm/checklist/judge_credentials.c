@@ -125,14 +125,70 @@ void judge_cloud(struct judge *judge)
 			  tries);
 }
 
+/* The variable must have the placeholder that mvagent made, and nothing else. */
+static void check_placeholder(struct judge *judge, enum findings_role role, const char *name)
+{
+	const char *placeholder = judge_text(judge->input->outside->placeholders, name);
+	const size_t length = strlen(name);
+	struct judge environment = *judge; /* whose item it is */
+	const struct finding *finding;
+
+	environment.line = LINE_ENVIRONMENT;
+	finding = judge_answer(judge, role, judge_find(&environment, TRY_ENVIRON, 0));
+	if (!finding)
+		return;
+	for (size_t at = 0; at < finding->length; at += strlen(finding->data + at) + 1) {
+		const char *entry = finding->data + at;
+
+		if (strncmp(entry, name, length) != 0 || entry[length] != '=')
+			continue;
+		if (!*placeholder || strcmp(entry + length + 1, placeholder) != 0)
+			judge_fail(judge, "%s is not its placeholder", name);
+		return;
+	}
+	judge_fail(judge, "cannot be told: the guest told of no %s", name);
+}
+
+/* Its value, where it is a variable of this host's. */
+static void search_value(struct judge *judge, const char *name)
+{
+	const size_t length = strlen(name);
+	char *const *entry = judge->input->outside->environment;
+
+	for (; entry && *entry; entry++) {
+		const char *value = *entry + length + 1;
+
+		if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=' &&
+		    strlen(value) >= VALUE_MIN &&
+		    findings_contain(judge->input->findings, value, strlen(value)))
+			judge_fail(judge, "the value of your %s came back", name);
+	}
+}
+
 void judge_secrets(struct judge *judge)
 {
+	const cJSON *secret;
+
 	if (!cJSON_GetArraySize(judge_policy(judge, "secrets"))) {
 		judge->asked = false;
 		judge_say(judge, "no secret was given");
 		return;
 	}
-	judge_fail(judge, "cannot be told: nothing was tried");
+	if (!judge_has_probes(judge))
+		return;
+	judge->seen = true;
+	cJSON_ArrayForEach(secret, judge_policy(judge, "secrets"))
+	{
+		const char *name = judge_text(secret, "name");
+
+		for (int role = 0; role < FINDINGS_ROLES; role++)
+			check_placeholder(judge, (enum findings_role)role, name);
+		search_value(judge, name);
+		judge_open(judge, "--secret", name);
+		if (!judge->fault)
+			judge_say(judge, "%s is the placeholder that mvagent made, for root too",
+				  name);
+	}
 }
 
 void judge_after(struct judge *judge)

@@ -6,12 +6,18 @@
 
 #include "vmm/checklist/judge.h"
 
-/* Opens "--allow HOST" of a rule, as the policy has it. */
+/* Opens "--allow HOST" of a rule, as the policy has it; of "--secret NAME@HOST" and its like the
+ * secret, as reasons name it. */
 static void open_rule(struct judge *judge, const char *origin)
 {
 	const char *space = strchr(origin, ' ');
-	char option[64];
+	char option[64], name[JUDGE_TEXT_BYTES];
 
+	if (space && strncmp(origin, "--secret", 8) == 0) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(space + 1, "@"), space + 1);
+		judge_open(judge, "--secret", name);
+		return;
+	}
 	if (!space || (size_t)(space - origin) >= sizeof(option))
 		return;
 	memcpy(option, origin, (size_t)(space - origin));

@@ -127,6 +127,7 @@ static int try_all(struct review *review, int argc, char **argv)
 	probe.user_fds[STREAM_STDOUT] = answers;
 	status = run_probe(&probe, &review->options.run, argc, argv);
 	review->host.outside.variables = probe.variables;
+	review->host.outside.placeholders = probe.placeholders;
 	/* Then its sentence was printed: a signal ended it, the machine failed, or the guest said
 	 * more than it may. */
 	if (status >= EXIT_TIME_LIMIT || !probe.record_name[0])

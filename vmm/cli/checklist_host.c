@@ -298,6 +298,7 @@ void checklist_host_destroy(struct checklist_host *host)
 	cJSON_Delete(outside->shared_projects);
 	cJSON_Delete(outside->names);
 	cJSON_Delete(outside->variables);
+	cJSON_Delete(outside->placeholders);
 	cJSON_Delete(outside->expiries);
 	fd_close(&host->listener);
 	run_shares_destroy(&host->shares);

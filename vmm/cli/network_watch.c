@@ -172,6 +172,19 @@ void network_watch_read_names(struct network_watch *watch)
 		fd_close(&watch->names_fd);
 }
 
+/* What a process says of itself. */
+static void note_walls(struct network_watch *watch, const struct relay_event *event)
+{
+	for (unsigned int i = 0; i < watch->process_count; i++) {
+		struct process *process = &watch->processes[i];
+
+		if (!process->name || strcmp(process->name, event->text) != 0)
+			continue;
+		process->walls = (uint8_t)event->sent;
+		process->walls_told = true;
+	}
+}
+
 void network_watch_read_events(struct network_watch *watch)
 {
 	struct relay_event event;
@@ -191,7 +204,9 @@ void network_watch_read_events(struct network_watch *watch)
 		event.host[sizeof(event.host) - 1] = event.text[sizeof(event.text) - 1] = '\0';
 		text_make_printable(event.host, strlen(event.host));
 		text_make_printable(event.text, strlen(event.text));
-		if (event.type == RELAY_EVENT_DENIED)
+		if (event.type == RELAY_EVENT_WALLS)
+			note_walls(watch, &event);
+		else if (event.type == RELAY_EVENT_DENIED)
 			deny(watch, event.host, (uint16_t)event.port, event.text);
 		else if (event.type == RELAY_EVENT_FAILED && !watch->hold)
 			log_info("%s", event.text);

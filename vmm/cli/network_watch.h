@@ -5,6 +5,7 @@
 #define MVAGENT_CLI_NETWORK_WATCH_H
 
 #include "vmm/cli/network_report.h"
+#include "vmm/cli/process.h"
 #include "vmm/record/record.h"
 #include "vmm/relay/policy.h"
 #include "vmm/relay/settings.h"
@@ -14,10 +15,12 @@
 struct network_watch {
 	const struct relay_settings *settings;
 	struct network_report *report;
-	struct record *record; /* of the run, or NULL */
-	int names_fd;          /* to the guest's resolver; -1: gone */
-	int event_fd;          /* to mvagent-relay; -1: there is none */
-	bool hold;             /* the terminal is the command's: sentences wait */
+	struct record *record;     /* of the run, or NULL */
+	struct process *processes; /* of the run */
+	unsigned int process_count;
+	int names_fd; /* to the guest's resolver; -1: gone */
+	int event_fd; /* to mvagent-relay; -1: there is none */
+	bool hold;    /* the terminal is the command's: sentences wait */
 	unsigned int said;
 	size_t have;
 	uint8_t question[NAMES_QUESTION_BYTES];

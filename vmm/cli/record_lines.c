@@ -134,6 +134,22 @@ static void add_policy(cJSON *line, const struct run_record_start *start)
 
 /* Why the user opened what; of --env the name alone, of --share the directory as the policy has it.
  */
+/* What a reason is about: of variables and secrets the name alone, wherever they come from. */
+static const char *reason_value(const struct run_reason *reason, char name[64], char text[PATH_MAX])
+{
+	const char *value = reason->value ? reason->value : "";
+
+	snprintf(name, 64, "--%s", reason->option);
+	if (strcmp(name, "--share") == 0 && realpath(value, text))
+		return text;
+	if (strncmp(name, "--secret", 8) == 0)
+		snprintf(name, 64, "--secret");
+	else if (strcmp(name, "--env") != 0)
+		return value;
+	snprintf(text, PATH_MAX, "%.*s", (int)strcspn(value, "=@"), value);
+	return text;
+}
+
 static void add_reasons(cJSON *line, const struct run_options *options)
 {
 	cJSON *reasons = cJSON_AddArrayToObject(line, "reasons");
@@ -141,17 +157,9 @@ static void add_reasons(cJSON *line, const struct run_options *options)
 	for (unsigned int i = 0; i < options->reason_count; i++) {
 		const struct run_reason *reason = &options->reasons[i];
 		char name[64], path[PATH_MAX];
-		const char *value = reason->value ? reason->value : "";
+		const char *value = reason_value(reason, name, path);
 		cJSON *object = cJSON_CreateObject();
 
-		snprintf(name, sizeof(name), "--%s", reason->option);
-		if (strcmp(name, "--share") == 0 && realpath(value, path))
-			value = path;
-		else if (strcmp(name, "--env") == 0)
-			value = snprintf(path, sizeof(path), "%.*s", (int)strcspn(value, "="),
-					 value) > 0
-					? path
-					: "";
 		cJSON_AddStringToObject(object, "option", name);
 		cJSON_AddItemToObject(object, "value", canonical_text(value, ARGUMENT_LIMIT));
 		cJSON_AddItemToObject(object, "why", canonical_text(reason->why, ARGUMENT_LIMIT));

@@ -247,6 +247,8 @@ static void run_fill_supervisor(struct run *run, struct supervisor *supervisor)
 		.names_fd = fd_take(&run->sockets.names[0]),
 		.event_fd = fd_take(&run->sockets.events[0]),
 		.hold = supervisor->terminal,
+		.processes = supervisor->processes,
+		.process_count = supervisor->process_count,
 	};
 	network_watch_begin(&supervisor->network);
 	for (unsigned int i = 0; i < STREAM_COUNT; i++)
@@ -267,6 +269,23 @@ static void add_name(cJSON *names, const char *variable)
 	free(name);
 }
 
+/* What the answers are held against. */
+static void run_tell_probe(struct run *run)
+{
+	const struct relay_settings *settings = &run->options.network.settings;
+	struct run_probe *probe = run->probe;
+
+	probe->variables = cJSON_CreateArray();
+	for (unsigned int i = 0; i < run->identity.variable_count; i++)
+		add_name(probe->variables, run->identity.variables[i]);
+	probe->placeholders = cJSON_CreateObject();
+	for (unsigned int i = 0; i < settings->placeholder_count; i++)
+		cJSON_AddStringToObject(probe->placeholders, settings->placeholders[i].name,
+					settings->placeholders[i].text);
+	snprintf(probe->record_name, sizeof(probe->record_name), "%s", run->record.name);
+	snprintf(probe->store, sizeof(probe->store), "%s", run->record.store);
+}
+
 static int run_finish(struct run *run, struct supervisor *supervisor)
 {
 	struct report *report = &run->report;
@@ -278,14 +297,8 @@ static int run_finish(struct run *run, struct supervisor *supervisor)
 		log_error("%s", report->outcome.sentence);
 	report_log(report);
 	supervisor->record = NULL;
-	if (run->probe) {
-		run->probe->variables = cJSON_CreateArray();
-		for (unsigned int i = 0; i < run->identity.variable_count; i++)
-			add_name(run->probe->variables, run->identity.variables[i]);
-		snprintf(run->probe->record_name, sizeof(run->probe->record_name), "%s",
-			 run->record.name);
-		snprintf(run->probe->store, sizeof(run->probe->store), "%s", run->record.store);
-	}
+	if (run->probe)
+		run_tell_probe(run);
 	error = run_record_end(&run->record, supervisor);
 	run_review_end(&run->review, outcome_exit_status(&report->outcome));
 	if (run->options.json && report_write_json(report, &run->json) < 0)

@@ -21,7 +21,8 @@ struct run_probe {
 	int user_fds[STREAM_COUNT];              /* its streams */
 	char record_name[REVIEW_RUN_NAME_BYTES]; /* of the run; what became of it */
 	char store[PATH_MAX];
-	cJSON *variables; /* array: names of what the command is given */
+	cJSON *variables;    /* array: names of what the command is given */
+	cJSON *placeholders; /* object: NAME: what it has in place of a secret */
 };
 
 /* Runs it under @options, which are taken over; @argv: the command line, for the record. Returns

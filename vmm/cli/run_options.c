@@ -164,6 +164,10 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
+static_assert((int)NETWORK_OPTIONS_END <= (int)SECRET_OPTION &&
+		      SECRET_OPTIONS_END <= RUN_MORE_FIRST,
+	      "an option's number is its own");
+
 /* Takes @suffix off unless a directory of that very name exists. */
 static bool take_suffix(char *value, const char *suffix)
 {

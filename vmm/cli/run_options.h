@@ -88,7 +88,7 @@ struct run_more_options {
 	void *context;
 };
 
-#define RUN_MORE_FIRST   0x5000
+#define RUN_MORE_FIRST   0x6000
 #define RUN_MORE_OPTIONS 32 /* at most */
 
 /* As run_options_parse, for such a command. */

@@ -18,6 +18,7 @@
 #include "vmm/jail/filter.h"
 #include "vmm/jail/jail.h"
 #include "vmm/relay/relay.h"
+#include "vmm/wire/relay.h"
 
 /* Descriptors of a connection, at its most: the guest's end, the end that is handed over, and those
  * of the attempts to reach its server, one that is on its way to mvagent-secret; and those of the
@@ -140,6 +141,7 @@ static int run(const struct options *options, struct relay_plan *plan)
 {
 	struct relay *relay = NULL;
 	struct loop *loop = NULL;
+	uint8_t walls = 0;
 	int error = 0;
 
 	for (unsigned int i = 0; !error && i < plan->settings->published_count; i++) {
@@ -154,9 +156,11 @@ static int run(const struct options *options, struct relay_plan *plan)
 	/* Reads the host's /etc/resolv.conf and its like, which the jail closes. */
 	error = error ? error : relay_create(&relay, loop, plan);
 	if (!error)
-		error = jail_enter(
-			&(struct jail){.network = true, .allow_degraded = options->allow_degraded});
+		error = jail_enter(&(struct jail){.network = true,
+						  .allow_degraded = options->allow_degraded,
+						  .walls = &walls});
 	error = error ? error : jail_seal(filter_relay, options->allow_degraded);
+	error = error ? error : relay_tell_walls(plan->event_fd, "mvagent-relay", walls);
 	error = error ? error : loop_run(loop);
 	relay_destroy(relay);
 	loop_destroy(loop);

@@ -22,6 +22,7 @@
 #include "vmm/jail/filter.h"
 #include "vmm/jail/jail.h"
 #include "vmm/secret/broker.h"
+#include "vmm/wire/relay.h"
 
 struct options {
 	int secrets_fd;
@@ -142,6 +143,7 @@ static int run(struct options *options, const struct secret_set *secrets)
 		.event_fd = options->event_fd,
 		.trust = read_trust(options->trust_fd),
 	};
+	uint8_t walls = 0;
 	int error = plan.trust ? authority_create(&authority) : -EINVAL;
 
 	plan.authority = authority;
@@ -153,8 +155,10 @@ static int run(struct options *options, const struct secret_set *secrets)
 	error = error ? error : tell_authority(authority, options->ready_fd);
 	fd_close(&options->ready_fd);
 	if (!error)
-		error = jail_enter(&(struct jail){.allow_degraded = options->allow_degraded});
+		error = jail_enter(
+			&(struct jail){.allow_degraded = options->allow_degraded, .walls = &walls});
 	error = error ? error : jail_seal(filter_secret, options->allow_degraded);
+	error = error ? error : relay_tell_walls(options->event_fd, "mvagent-secret", walls);
 	error = error ? error : loop_run(loop);
 	broker_destroy(broker);
 	loop_destroy(loop);

@@ -2,7 +2,9 @@
 #include "vmm/wire/relay.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 size_t relay_encode_request(const struct relay_request *request, uint8_t bytes[RELAY_REQUEST_BYTES])
 {
@@ -34,4 +36,12 @@ int relay_decode_request(const uint8_t *bytes, size_t length, struct relay_reque
 		return 0;
 	memcpy(request->name, bytes + RELAY_HEADER_BYTES, request->name_length);
 	return (int)RELAY_HEADER_BYTES + request->name_length;
+}
+
+int relay_tell_walls(int event_fd, const char *process, uint8_t walls)
+{
+	struct relay_event event = {.type = RELAY_EVENT_WALLS, .sent = walls};
+
+	snprintf(event.text, sizeof(event.text), "%s", process);
+	return send(event_fd, &event, sizeof(event), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

@@ -52,6 +52,7 @@ enum relay_event_type {
 	RELAY_EVENT_ENDED,      /* a connection is over: sent, received */
 	RELAY_EVENT_SECRET, /* of mvagent-secret: text, a secret's name, was put in sent times */
 	RELAY_EVENT_MASKED, /* of mvagent-secret: the same, masked in answers received times */
+	RELAY_EVENT_WALLS,  /* text, a process's name, is confined by sent: enum jail_wall */
 };
 
 #define RELAY_EVENT_TEXT_BYTES 1024
@@ -65,5 +66,8 @@ struct relay_event {
 	char host[RELAY_NAME_BYTES + 1];
 	char text[RELAY_EVENT_TEXT_BYTES];
 };
+
+/* RELAY_EVENT_WALLS of @process. 0 or -errno. */
+int relay_tell_walls(int event_fd, const char *process, uint8_t walls);
 
 #endif
