@@ -75,9 +75,6 @@ static int fdt_put_virtio(void *fdt, unsigned int index)
 	error |= fdt_put_reg(fdt, gpa, LAYOUT_DEVICE_SIZE);
 	error |= fdt_property(fdt, "interrupts", interrupt, sizeof(interrupt));
 	error |= fdt_property(fdt, "dma-coherent", NULL, 0);
-	/* InterruptACK changes nothing here: the interrupt is an edge, and InterruptStatus is
-	 * constant. Our kernel spares the exit; others acknowledge as ever. */
-	error |= fdt_property(fdt, "mvagent,no-interrupt-ack", NULL, 0);
 	return error | fdt_end_node(fdt);
 }
 

@@ -8,8 +8,7 @@
  *
  * The used-buffer bit of InterruptStatus is always set and the interrupt is an edge: the driver
  * needs no acknowledge. This departs from the letter of 4.2.2.1 (the bit does not clear on
- * acknowledge); Linux is content, and it saves two exits an interrupt: the second one where the
- * kernel has our patch, which the device tree tells of this.
+ * acknowledge); Linux is content, and it saves two exits an interrupt.
  */
 #ifndef MVAGENT_VIRTIO_MMIO_H
 #define MVAGENT_VIRTIO_MMIO_H
