@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import socket
 import struct
@@ -104,6 +105,9 @@ def test_qemu_drives_a_read_only_share():
         expect_equal(sorted(os.listdir(share)), ["script"])
 
 
+(VERSION,) = map(int, re.findall(r"#define SESSION_VERSION (\d+)U", (harness.CHECKOUT / "vmm/wire/session.h").read_text()))
+
+
 def put_string(text):
     data = os.fsencode(text)
     return struct.pack("<I", len(data)) + data
@@ -113,7 +117,7 @@ def start_message(path, command):
     """SESSION_START as vmm/wire/session.h describes it."""
     variables = ["PATH=/usr/bin:/bin", "HOME=/root"]
     payload = struct.pack("<8I", 0, 0, 0, 24, 80, 1, len(command), len(variables))
-    for text in ("root", "/root", "guest", path, "peer", path):
+    for text in ("root", "/root", "guest", path, "", "peer", path):
         payload += put_string(text)
     payload += struct.pack("<I", 0)
     for text in (*command, *variables):
@@ -191,7 +195,7 @@ def test_virtiofsd_serves_our_machine():
             connection = socket.socket(socket.AF_UNIX)
             connection.connect(path)
             machine = Machine(connection)
-            expect_equal(machine.message(), (1, struct.pack("<I", 1)), "HELLO")
+            expect_equal(machine.message(), (1, struct.pack("<I", VERSION)), "HELLO")
             machine.control.sendall(start_message("/w", ["sh", "-c", "git init -q . && echo made > made && git add made && git status --porcelain; exit 5"]))
             expect_equal(machine.message()[0], 3, "STARTED")
             output = b""

@@ -263,9 +263,9 @@ for index in range(%d):
 
 
 def test_link_of_what_may_not_be_written():
-    """As git makes objects: create, release, link, and look-ups until it is known which names there are."""
+    """As git makes objects: create, release, link, and a look-up of the new name, while the directory is locked."""
     spent = cost(make_files, "shared", ":", python(OBJECT))
-    expect_budget("100 objects", spent, {"getattr": 4, "lookup": 16, "all": 3 * FILES + 32})
+    expect_budget("100 objects", spent, {"getattr": 4, "lookup": FILES + 4, "all": 4 * FILES + 20})
 
 
 MAKE_AGAIN = """

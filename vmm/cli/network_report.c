@@ -46,10 +46,11 @@ static void add_secret(struct network_report *report, const struct relay_event *
 	struct network_secret *secret = report->secrets;
 	const struct network_secret *end = report->secrets + report->secret_count;
 
-	while (secret < end && (secret->port != event->port || strcmp(secret->host, event->host) ||
-				strcmp(secret->name, event->text)))
+	while (secret < end &&
+	       (secret->port != event->port || strcmp(secret->host, event->host) != 0 ||
+		strcmp(secret->name, event->text) != 0))
 		secret++;
-	if (secret == report->secrets + NETWORK_REPORT_SECRETS)
+	if (secret == end && report->secret_count == NETWORK_REPORT_SECRETS)
 		return;
 	if (secret == end) {
 		snprintf(secret->name, sizeof(secret->name), "%.*s", (int)sizeof(secret->name) - 1,

@@ -190,7 +190,7 @@ static int start_command(const char *command, int output, pid_t *child)
 static int read_command(struct secret *secret, const char *command)
 {
 	int pair[2] = {-1, -1}, status = 0, error;
-	pid_t child;
+	pid_t child = -1;
 
 	error = pipe2(pair, O_CLOEXEC) < 0 ? -errno : start_command(command, pair[1], &child);
 	fd_close(&pair[1]);

@@ -43,7 +43,7 @@ struct run_parts {
 	const struct run_shares *shares;
 	const struct run_inputs *inputs;
 	const struct run_sockets *sockets;
-	int cgroup_fd; /* for the processes, as in struct process_plan */
+	int cgroup_fd;   /* for the processes, as in struct process_plan */
 	char *authority; /* LIMIT_AUTHORITY_BYTES; gets its certificate when there are secrets */
 };
 

@@ -116,8 +116,8 @@ static void supervisor_serve_started(struct supervisor *supervisor)
 	if (supervisor->start_message || supervisor->report->moments[MOMENT_STARTED])
 		return;
 	supervisor_moment(supervisor, MOMENT_STARTED);
-	/* All of them have heard the guest by now, and so are as confined as they will be; the relay
-	 * and its like have said so before they listened. */
+	/* All of them have heard the guest by now, and so are as confined as they will be; the
+	 * relay and its like have said so before they listened. */
 	network_watch_read_events(&supervisor->network);
 	record_event(supervisor->record, RECORD_WALLS, record_line_walls(supervisor));
 	supervisor_send_monitor(supervisor, &packet);
