@@ -26,7 +26,7 @@ from archives import END, TIME, directory, entry, header, link, pad, symlink, ta
 
 BUILD = pathlib.Path("build")
 SETTINGS = {"User": "node", "Env": ["PATH=/usr/bin:/bin", "COLOUR=blue"], "Entrypoint": ["/bin/sh", "-c"], "Cmd": ["echo hi"],
-            "WorkingDir": "/work/dir"}
+            "WorkingDir": "/srv/dir"}
 PASSWD = b"root:x:0:0::/root:/bin/sh\nnode:x:1001:1002::/home/node:/bin/sh\n"
 
 LOWER = tar(
@@ -120,7 +120,7 @@ def test_layers_are_applied_in_order(store):
     digest = store.take("a", archives.oci(LAYERS, SETTINGS))
     out = store.tree(digest)
     wanted = b"""bin etc etc/passwd opt opt/x opt/x/three owned tree tree/sub tree/sub/high usr usr/bin usr/bin/a usr/bin/b
-        usr/bin/c w w/keep work work/dir""".split()
+        usr/bin/c w w/keep srv srv/dir""".split()
     expect_equal(store.names(digest), sorted(wanted), "names")
     expect_equal((out / "usr/bin/a").read_bytes(), b"new a")
     expect_equal((out / "usr/bin/b").read_bytes(), b"A" * 5000, "the other name of a file that was replaced")

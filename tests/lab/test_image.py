@@ -18,7 +18,7 @@ import archives  # noqa: E402  pylint: disable=wrong-import-position
 from archives import directory, entry, link, symlink, tar  # noqa: E402  pylint: disable=wrong-import-position
 
 SETTINGS = {"User": "node", "Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "COLOUR=blue", "HOME=/elsewhere"],
-            "Entrypoint": ["/usr/bin/show", "entry"], "Cmd": ["one", "two words"], "WorkingDir": "/work/dir"}
+            "Entrypoint": ["/usr/bin/show", "entry"], "Cmd": ["one", "two words"], "WorkingDir": "/srv/dir"}
 SHOW = b"""#!/bin/sh
 echo "args $*"; echo "user $(id -un) $(id -u):$(id -g)"; echo "dir $PWD"; echo "env $COLOUR $HOME $PATH"
 """
@@ -73,7 +73,7 @@ def test_the_settings_of_an_image_hold_and_can_be_overridden():
     with store() as images:
         digest = images.take("a", archives.oci(layers, SETTINGS))
         out = images.ok("run", "--root", "a").out
-        expect_equal(out, "args entry one two words\nuser node 1001:1002\ndir /work/dir\nenv blue /elsewhere "
+        expect_equal(out, "args entry one two words\nuser node 1001:1002\ndir /srv/dir\nenv blue /elsewhere "
                           "/usr/local/bin:/usr/bin:/bin\n")
         share = images.place / "share"
         share.mkdir()

@@ -35,10 +35,10 @@ static const char record_lines[] =
 	"},"
 	"\"host\":{\"kvm\":\"hardware\",\"name\":\"box\",\"kernel\":\"6.1\",\"processor\":\"P\"},"
 	"\"command_line\":[\"review\",\"--share\",\"it's\"],"
-	"\"reasons\":[{\"option\":\"--share\",\"value\":\"/home/ada/work\",\"why\":\"it edits\"},"
+	"\"reasons\":[{\"option\":\"--share\",\"value\":\"/home/ada/repo\",\"why\":\"it edits\"},"
 	"{\"option\":\"--allow\",\"value\":\"example.com\",\"why\":\"packages\"}],"
-	"\"policy\":{\"shares\":[{\"host\":\"/home/ada/work\",\"guest\":\"/home/ada/"
-	"work\",\"mode\":"
+	"\"policy\":{\"shares\":[{\"host\":\"/home/ada/repo\",\"guest\":\"/home/ada/"
+	"repo\",\"mode\":"
 	"\"rw\"}],\"rules\":{\"show\":[],\"unprotect\":[]},\"root\":{\"kind\":\"host\",\"add\":[]},"
 	"\"network\":{\"rules\":[],\"published\":[],\"any_server_name\":false},\"environment\":[],"
 	"\"share_anyway\":false,\"allow_degraded\":false,\"terminal_passthrough\":false,"
@@ -96,7 +96,7 @@ static inline void fixture_make(struct fixture *fixture)
 	fixture_add(fixture, LINE_ROUTES, TRY_REFUSED, "link:/canary", "-18 ", "-2 ");
 	fixture_add(fixture, LINE_KEYS, TRY_REFUSED, "open:/home/ada/.ssh", "-2 ", "-2 ");
 	fixture_add(fixture, LINE_PROJECTS, TRY_REFUSED, "list:/home/ada/other", "-2 ", "-2 ");
-	fixture_add(fixture, LINE_CHANGES, TRY_PROTECTED, "mkdir:/home/ada/work/.vscode", "-13 ",
+	fixture_add(fixture, LINE_CHANGES, TRY_PROTECTED, "mkdir:/home/ada/repo/.vscode", "-13 ",
 		    "-13 ");
 	fixture_add(fixture, LINE_OUTSIDE, TRY_REFUSED, "tcp:1.1.1.1/443", "-101 ", "-101 ");
 	fixture_add(fixture, LINE_LOG, TRY_DENIED, "name:no.invalid", "-2 ", "-2 ");

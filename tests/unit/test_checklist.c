@@ -113,7 +113,7 @@ static void test_what_succeeds(void **state)
 		{"vsock:22", "raw"},
 		{"unix:/run/docker.sock", "sockets"},
 		{"tcp:169.254.169.254/80", "cloud"},
-		{"mkdir:/home/ada/work/.vscode", "changes"},
+		{"mkdir:/home/ada/repo/.vscode", "changes"},
 	};
 	struct fixture fixture;
 
@@ -189,11 +189,11 @@ static void test_guest_that_lies(void **state)
 	fixture_answer(&fixture, "tcp:10.0.0.1/80", FINDINGS_AGENT, "-101 swordfish");
 	expect_fault(&fixture, "environment", "the value of your MY_TOKEN");
 	fixture_make(&fixture);
-	fixture.outside.exposed = cJSON_Parse("[\"/home/ada/work/.aws\"]");
-	expect_fault(&fixture, "keys", "/home/ada/work/.aws");
+	fixture.outside.exposed = cJSON_Parse("[\"/home/ada/repo/.aws\"]");
+	expect_fault(&fixture, "keys", "/home/ada/repo/.aws");
 	fixture_make(&fixture);
-	fixture.outside.shared_projects = cJSON_Parse("[\"/home/ada/work/b\"]");
-	expect_fault(&fixture, "projects", "/home/ada/work/b");
+	fixture.outside.shared_projects = cJSON_Parse("[\"/home/ada/repo/b\"]");
+	expect_fault(&fixture, "projects", "/home/ada/repo/b");
 }
 
 /* With MY_TOKEN as a secret, its placeholder in the guest. */
@@ -362,7 +362,7 @@ static void test_what_is_opened(void **state)
 	fixture_free(&fixture);
 	fixture_make(&fixture); /* a reason for one is none for another */
 	replace(cJSON_GetArrayItem(cJSON_GetObjectItem(policy(&fixture), "shares"), 0), "host",
-		"\"/home/ada/work2\"");
+		"\"/home/ada/repo2\"");
 	expect_answer(&fixture, "changes", "OPEN", false);
 	fixture_free(&fixture);
 }

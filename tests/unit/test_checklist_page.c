@@ -224,7 +224,7 @@ static void test_html(void **state)
 	assert_null(strstr(text, "http"));
 	assert_null(strstr(text, "src="));
 	assert_non_null(strstr(text, "&lt;script&gt;x&lt;/script&gt;"));
-	assert_non_null(strstr(text, "opened: --share /home/ada/work</b> it edits"));
+	assert_non_null(strstr(text, "opened: --share /home/ada/repo</b> it edits"));
 	assert_non_null(strstr(text, "mvagent review --share 'it'\\''s'"));
 	assert_non_null(strstr(text, "<span class=\"u\">unset</span>"));
 	for (int i = 0; i < LINE_COUNT; i++)

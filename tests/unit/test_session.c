@@ -22,7 +22,7 @@
 static const char *const arguments[] = {"sh", "-c", "echo \"$1\"", "", "x\ny", NULL};
 static const char *const variables[] = {"PATH=/bin", "EMPTY=", "EQUALS=a=b", NULL};
 static const struct session_share shares[] = {
-	{"share0", "/home/ada/work", 0},
+	{"share0", "/home/ada/repo", 0},
 	{"share1", "/mnt/with space", 1},
 };
 
@@ -37,7 +37,7 @@ static struct session_start example(void)
 		.user = "ada",
 		.home = "/home/ada",
 		.host_name = "engine",
-		.directory = "/home/ada/work",
+		.directory = "/home/ada/repo",
 		.authority = "-----BEGIN CERTIFICATE-----\n",
 		.share_count = ARRAY_SIZE(shares),
 		.shares = shares,
@@ -236,7 +236,7 @@ static void test_start_bad_strings(void **state)
 	(void)state;
 	assert_int_equal(decode_changed(&start, "engine", "motor."), 0);
 	assert_int_equal(decode_changed(&start, "engine", "engi\0e"), -EPROTO);
-	assert_int_equal(decode_changed(&start, "/home/ada/work", "home/ada/work/"), -EPROTO);
+	assert_int_equal(decode_changed(&start, "/home/ada/repo", "home/ada/repo/"), -EPROTO);
 	assert_int_equal(decode_changed(&start, "/mnt/with space", "mnt/with space/"), -EPROTO);
 	assert_int_equal(decode_changed(&start, "PATH=/bin", "=ATH=/bin"), -EPROTO);
 	assert_int_equal(decode_changed(&start, "PATH=/bin", "PATH:/bin"), -EPROTO);
