@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,28 +10,6 @@
 #include "vmm/base/fd.h"
 #include "vmm/relay/relay_internal.h"
 #include "vmm/wire/terminate.h"
-
-static int send_over(const struct connection *connection, const struct terminate_message *message,
-		     const int fds[TERMINATE_DESCRIPTORS])
-{
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(TERMINATE_DESCRIPTORS * sizeof(int))];
-	} control = {0};
-	struct iovec vector = {(void *)(uintptr_t)message,
-			       offsetof(struct terminate_message, first) + message->length};
-	struct msghdr header = {.msg_iov = &vector,
-				.msg_iovlen = 1,
-				.msg_control = &control,
-				.msg_controllen = sizeof(control)};
-
-	control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(TERMINATE_DESCRIPTORS * sizeof(int)),
-					  .cmsg_level = SOL_SOCKET,
-					  .cmsg_type = SCM_RIGHTS};
-	memcpy(CMSG_DATA(&control.header), fds, TERMINATE_DESCRIPTORS * sizeof(int));
-	/* It always reads on: what it does with a connection does not wait for us. */
-	return sendmsg(connection->relay->secret_fd, &header, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
 
 static void on_inner(struct loop_operation *operation, int result)
 {
@@ -58,7 +35,11 @@ int connection_hand_over(struct connection *connection)
 	error = fd_create_socket_pair(SOCK_STREAM | SOCK_NONBLOCK, pair);
 	if (error)
 		return error;
-	error = send_over(connection, &message, (int[]){connection->guest_fd, pair[1]});
+	/* It always reads on: what it does with a connection does not wait for us. */
+	error = fd_send(relay->secret_fd, &message,
+			offsetof(struct terminate_message, first) + message.length,
+			(int[TERMINATE_DESCRIPTORS]){connection->guest_fd, pair[1]},
+			TERMINATE_DESCRIPTORS);
 	fd_close(&pair[1]);
 	loop_cancel(relay->loop, &connection->guest_watch);
 	fd_close(&connection->guest_fd);
