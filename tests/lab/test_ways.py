@@ -278,7 +278,9 @@ def test_the_hosts_own_name_servers():
             subprocess.run(["umount", "/etc/resolv.conf"], check=True)
         expect_equal(result.status, 0, result.err[-600:])
         lines = result.out.splitlines()
-        expect(lines[0].startswith("hello 127.77.") and "ConnectionReset" in lines[1], f"clients: {lines}")
+        expect(lines[0].startswith("hello 127.77."), f"clients: {lines}")
+        # Where the client was when the reset came: at the socket's next use, or at one that asks for its peer.
+        expect("ConnectionReset" in lines[1] or "Errno 107" in lines[1], f"clients: {lines}")
         expect_equal({name for name, _ in names.asked}, {"api.test", "none.test"}, "names asked for")
 
 

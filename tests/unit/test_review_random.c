@@ -15,6 +15,7 @@ static const char *const names[] = {"a",    "b",    "c",      "d",    ".vscode",
 /* The rare names are the last ones. */
 #define ORDINARY_NAMES 4
 #define DEPTH          3
+#define HIDDEN_NAME    ".env" /* by the rules that stand where none are given */
 
 static struct command_result result;
 
@@ -77,13 +78,17 @@ static bool is_opaque(int directory)
 	       value[0] == 'y';
 }
 
-/* What a guest sees of the two directories, either of which may be -1. */
-static void list_both(struct listing *listing, int host, int upper, const char *path)
+/*
+ * What is to be of the two directories, either of which may be -1. Of an opaque one's host only what
+ * is hidden counts: who replaced the directory could not know of it, and it stays.
+ */
+static void list_both(struct listing *listing, int host, int upper, bool opaque, const char *path)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct stat above, below;
 		bool has_upper = is_there(upper, names[i], &above);
-		bool has_host = is_there(host, names[i], &below);
+		bool has_host = (!opaque || strcmp(names[i], HIDDEN_NAME) == 0) &&
+				is_there(host, names[i], &below);
 		char next[128];
 
 		snprintf(next, sizeof(next), "%s/%s", path, names[i]);
@@ -94,10 +99,9 @@ static void list_both(struct listing *listing, int host, int upper, const char *
 		list_object(listing, has_upper ? upper : host, names[i], next);
 		if (S_ISDIR(has_upper ? above.st_mode : below.st_mode)) {
 			int FD_CLEANUP up = has_upper ? open_below(upper, names[i]) : -1;
-			int FD_CLEANUP down =
-				up >= 0 && is_opaque(up) ? -1 : open_below(host, names[i]);
+			int FD_CLEANUP down = open_below(host, names[i]);
 
-			list_both(listing, down, up, next);
+			list_both(listing, down, up, up >= 0 && (opaque || is_opaque(up)), next);
 		}
 	}
 }
@@ -226,7 +230,7 @@ static void list_host(struct listing *listing, const struct review_fixture *fixt
 {
 	listing->length = 0;
 	listing->text[0] = '\0';
-	list_both(listing, fixture->host, -1, "");
+	list_both(listing, fixture->host, -1, false, "");
 }
 
 static bool one_round(struct random_trees *trees, unsigned long round)
@@ -244,7 +248,7 @@ static bool one_round(struct random_trees *trees, unsigned long round)
 	list_host(&before, fixture);
 	both.length = 0;
 	both.text[0] = '\0';
-	list_both(&both, fixture->host, fixture->upper, "");
+	list_both(&both, fixture->host, fixture->upper, false, "");
 	fixture_end_run(fixture);
 
 	command_run(&result, "diff", fixture->name, NULL);
