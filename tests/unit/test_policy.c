@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +43,19 @@ static void test_patterns(void **state)
 {
 	static const struct row rows[] = {
 		{"a", "a", true},
+		{"*.git", ".git", true},
+		{"*.git", "x.git", true},
+		{"*.git", "git", false},
+		{"*.git", "x.gi", false},
+		{"*a*b", "xaxb", true},
+		{"*a*b", "xbxa", false},
+		{"*", "x", true},
+		{"[ab]c", "bc", true},
+		{"[ab]c", "cc", false},
+		{"a[bc]", "ac", true},
+		{"a\\*", "a*", true},
+		{"a\\*", "ab", false},
+		{"\\.a", ".a", true},
 		{"a", "d/a", true},
 		{"a", "d/a/below", true},
 		{"a", "ab", false},
@@ -286,12 +300,55 @@ static void test_other_cases(void **state)
 	assert_int_equal(case_fold_of_name(".env:x"), CASE_FOLD_STREAM);
 }
 
+/* The names of the built-in list, changed a little, against what fnmatch says of all of them. */
+static void test_random_names(void **state)
+{
+	static const char letters[] = ".~#_-abegilnorstvwxy[*?\\EVNK";
+	struct policy *policy = policy_create();
+	unsigned int random = 1, hits = 0, misses = 0;
+
+	(void)state;
+	for (unsigned int i = 0; policy_default(POLICY_HIDE, i); i++)
+		assert_int_equal(policy_add(policy, POLICY_HIDE, policy_default(POLICY_HIDE, i)),
+				 0);
+	for (unsigned int round = 0; round < 200000; round++) {
+		char name[64];
+		bool wanted = false;
+		unsigned int i;
+
+		random = random * 1664525U + 1013904223U;
+		snprintf(name, sizeof(name), "%s", policy_default(POLICY_HIDE, (random >> 20) % 28));
+		if (strchr(name, '/'))
+			continue;
+		/* Two out of three have another character somewhere, or end there. */
+		random = random * 1664525U + 1013904223U;
+		i = (random >> 20) % (unsigned int)strlen(name);
+		if ((random >> 10) % 3)
+			name[i] = letters[(random >> 12) % sizeof(letters)];
+		if (!*name)
+			continue;
+		for (i = 0; policy_default(POLICY_HIDE, i); i++) {
+			const char *pattern = policy_default(POLICY_HIDE, i);
+
+			wanted |=
+				!strchr(pattern, '/') && fnmatch(pattern, name, FNM_CASEFOLD) == 0;
+		}
+		if (examine(policy, name).hidden != wanted)
+			fail_msg("%s is %shidden", name, wanted ? "not " : "");
+		hits += wanted;
+		misses += !wanted;
+	}
+	assert_true(hits > 10000 && misses > 10000);
+	policy_destroy(policy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_other_cases),  cmocka_unit_test(test_patterns),
 		cmocka_unit_test(test_bad_patterns), cmocka_unit_test(test_exceptions),
 		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_new_places),
+		cmocka_unit_test(test_random_names),
 	};
 
 	return cmocka_run_group_tests_name("policy", tests, NULL, NULL);

@@ -2,25 +2,15 @@
 #include "vmm/fs/policy.h"
 
 #include <errno.h>
-#include <fnmatch.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "vmm/base/bytes.h"
+#include "vmm/fs/policy_component.h"
 #include "vmm/fs/policy_path.h"
 #include "vmm/fs/policy_rules.h"
 #include "vmm/fs/policy_state.h"
-
-#define FOLDED_BYTES (LIMIT_FS_NAME_BYTES + 1)
-
-/* One name of a pattern. */
-struct component {
-	char *text;   /* folded */
-	char last;    /* what names must end with, or NUL: rules most names out at once */
-	bool literal; /* no wildcard in it */
-	bool any;     /* "**": any number of names, none included */
-	uint16_t bit; /* of the state: all components before this one have been matched. The first
-		       * component has none: where a pattern may begin is known without. */
-};
 
 struct rule {
 	enum policy_list list;
@@ -31,56 +21,23 @@ struct rule {
 	struct component *components;
 };
 
+/* A bit for each rule. */
+struct rule_set {
+	uint64_t words[LIMIT_POLICY_RULES / 64];
+};
+static_assert(LIMIT_POLICY_RULES % 64 == 0, "a set of rules is whole words");
+
 struct policy {
 	unsigned int rule_count;
 	unsigned int bit_count;
 	struct rule rules[LIMIT_POLICY_RULES];
+	/* Rules whose first component may match names that begin, or end, with a character; and
+	 * those that go on after it. Most names are begun by none: this is asked of each name in
+	 * each directory that is listed. */
+	struct rule_set begun_by[UCHAR_MAX + 1], ended_by[UCHAR_MAX + 1], longer;
 	struct policy_paths paths;
 	struct policy_states states;
 };
-
-/* A name in lower case. */
-struct folded_name {
-	char text[FOLDED_BYTES];
-	char last;
-};
-
-/*
- * Two characters outside ASCII fold into it: U+017F (long s) and U+212A (Kelvin), and directories
- * of ext4 and f2fs that ignore case treat them so.
- */
-static struct folded_name policy_fold(const char *name, size_t size)
-{
-	struct folded_name folded = {.last = '\0'};
-	size_t length = 0;
-
-	for (size_t at = 0; at < size && length + 1 < FOLDED_BYTES;) {
-		const char *rest = name + at;
-
-		if (size - at >= 2 && memcmp(rest, "\xc5\xbf", 2) == 0) {
-			folded.last = 's';
-			at += 2;
-		} else if (size - at >= 3 && memcmp(rest, "\xe2\x84\xaa", 3) == 0) {
-			folded.last = 'k';
-			at += 3;
-		} else {
-			folded.last =
-				*rest >= 'A' && *rest <= 'Z' ? (char)(*rest - 'A' + 'a') : *rest;
-			at++;
-		}
-		folded.text[length++] = folded.last;
-	}
-	return folded;
-}
-
-static bool component_matches(const struct component *component, const struct folded_name *name)
-{
-	if (component->literal)
-		return strcmp(component->text, name->text) == 0;
-	if (component->last && component->last != name->last)
-		return false;
-	return fnmatch(component->text, name->text, 0) == 0;
-}
 
 static bool bits_have(const uint64_t *bits, unsigned int bit)
 {
@@ -176,12 +133,44 @@ static bool policy_follow_paths(const struct policy *policy, const struct policy
 	return node->protected;
 }
 
+/* Those that the name can begin or carry on; all others leave the state as it is. */
+static struct rule_set policy_rules_for(const struct policy *policy,
+					const struct policy_state *state,
+					const struct folded_name *name)
+{
+	const struct rule_set *first = &policy->begun_by[(unsigned char)name->text[0]];
+	const struct rule_set *last = &policy->ended_by[(unsigned char)name->last];
+	bool goes_on = false;
+	struct rule_set rules;
+
+	for (unsigned int i = 0; i < POLICY_STATE_WORDS; i++)
+		goes_on |= state->matched[i] != 0;
+	for (unsigned int i = 0; i < ARRAY_SIZE(rules.words); i++)
+		rules.words[i] = (first->words[i] & last->words[i]) |
+				 (goes_on ? policy->longer.words[i] : 0);
+	return rules;
+}
+
+/* Takes the first out of a set. False: it is empty. */
+static bool rule_set_take(struct rule_set *set, uint16_t *rule)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(set->words); i++) {
+		if (!set->words[i])
+			continue;
+		*rule = (uint16_t)(64 * i + (unsigned int)__builtin_ctzll(set->words[i]));
+		set->words[i] &= set->words[i] - 1;
+		return true;
+	}
+	return false;
+}
+
 void policy_examine(const struct policy *policy, const struct policy_state *state, const char *name,
 		    struct policy_verdict *verdict)
 {
 	bool complete[POLICY_LIST_COUNT] = {false};
 	struct policy_state *next = &verdict->state;
 	const struct folded_name folded = policy_fold(name, strlen(name));
+	struct rule_set rules;
 	bool old_only = true;
 
 	*verdict = (struct policy_verdict){.rule = state->rule};
@@ -189,7 +178,8 @@ void policy_examine(const struct policy *policy, const struct policy_state *stat
 	next->unprotected_below = state->unprotected_below;
 	next->packages_below = state->packages_below;
 	next->shown_below = state->shown_below;
-	for (uint16_t i = 0; i < policy->rule_count; i++) {
+	rules = policy_rules_for(policy, state, &folded);
+	for (uint16_t i; rule_set_take(&rules, &i);) {
 		const struct rule *rule = &policy->rules[i];
 
 		if (!rule_step(rule, state, &folded, verdict))
@@ -301,27 +291,6 @@ const char *policy_rule(const struct policy *policy, uint16_t rule)
 	return rule < policy->rule_count ? policy->rules[rule].text : "";
 }
 
-static int component_create(struct policy *policy, struct component *component, const char *text,
-			    size_t length)
-{
-	struct folded_name folded;
-
-	if (length == 0 || length > LIMIT_FS_NAME_BYTES || (length == 1 && text[0] == '.') ||
-	    (length == 2 && text[0] == '.' && text[1] == '.'))
-		return -EINVAL;
-	if (policy->bit_count == LIMIT_POLICY_POSITIONS)
-		return -E2BIG;
-	folded = policy_fold(text, length);
-	component->text = strdup(folded.text);
-	if (!component->text)
-		return -ENOMEM;
-	component->literal = strpbrk(folded.text, "*?[\\") == NULL;
-	component->any = strcmp(folded.text, "**") == 0;
-	component->last = strchr("*?]\\", folded.last) ? '\0' : folded.last;
-	component->bit = (uint16_t)policy->bit_count;
-	return 0;
-}
-
 /* Fills the rule's components from @path. The first needs no bit: where it begins is known. */
 static int rule_parse(struct policy *policy, struct rule *rule, const char *path)
 {
@@ -334,15 +303,36 @@ static int rule_parse(struct policy *policy, struct rule *rule, const char *path
 
 		if (rule->count == LIMIT_POLICY_COMPONENTS)
 			return -E2BIG;
-		error = component_create(policy, &rule->components[rule->count], path, length);
+		if (policy->bit_count == LIMIT_POLICY_POSITIONS)
+			return -E2BIG;
+		error = component_create(&rule->components[rule->count], path, length);
 		if (error)
 			return error;
+		rule->components[rule->count].bit = (uint16_t)policy->bit_count;
 		policy->bit_count += rule->count > 0;
 		rule->count++;
 		path += length;
 		path += *path == '/';
 	}
 	return rule->count ? 0 : -EINVAL;
+}
+
+/* Enters the last rule into the sets. */
+static void policy_index_rule(struct policy *policy)
+{
+	const unsigned int index = policy->rule_count - 1;
+	const struct rule *rule = &policy->rules[index];
+	const uint64_t bit = 1ULL << index % 64;
+	const struct component *component = &rule->components[0];
+
+	for (unsigned int i = 0; i <= UCHAR_MAX; i++) {
+		if (!component->first || (unsigned char)component->first == i)
+			policy->begun_by[i].words[index / 64] |= bit;
+		if (!component->last || (unsigned char)component->last == i)
+			policy->ended_by[i].words[index / 64] |= bit;
+	}
+	if (rule->count > 1)
+		policy->longer.words[index / 64] |= bit;
 }
 
 int policy_add_rule(struct policy *policy, enum policy_list list, const char *pattern,
@@ -372,6 +362,7 @@ int policy_add_rule(struct policy *policy, enum policy_list list, const char *pa
 		return error;
 	}
 	policy->rules[policy->rule_count++] = rule;
+	policy_index_rule(policy);
 	return 0;
 }
 
