@@ -143,7 +143,7 @@ static bool made_meanwhile(const struct journal *journal, const struct statx *st
  * one that is known was not there. */
 static bool find_old_path(struct journal *journal, const char *path, struct journal_path *was)
 {
-	snprintf(was->text, sizeof(was->text), "%s", path);
+	memcpy(was->text, path, strlen(path) + 1); /* as long as any: of a journal_path */
 	for (char *slash; (slash = strrchr(was->text, '/'));) {
 		const struct journal_entry *above;
 
@@ -155,7 +155,7 @@ static bool find_old_path(struct journal *journal, const char *path, struct jour
 		return above->was && snprintf(was->text, sizeof(was->text), "%s%s", above->was,
 					      path) < (int)sizeof(was->text);
 	}
-	snprintf(was->text, sizeof(was->text), "%s", path);
+	memcpy(was->text, path, strlen(path) + 1);
 	return true;
 }
 

@@ -86,7 +86,7 @@ static bool is_below(const char *path, const char *directory)
 	size_t length = strlen(directory);
 
 	for (const char *at = path; at; at = strchr(at, '/'), at = at ? at + 1 : NULL) {
-		if (strncmp(at, directory, length) == 0 && at[length] == '/')
+		if (*at == *directory && strncmp(at, directory, length) == 0 && at[length] == '/')
 			return true;
 	}
 	return false;
@@ -101,15 +101,26 @@ bool journal_is_package_file(const char *path)
 	return false;
 }
 
+/* Whether it is worth asking fnmatch: by the first and the last character. */
+static bool may_match(const char *pattern, const char *name, size_t length)
+{
+	const char last = pattern[strlen(pattern) - 1];
+
+	return (*pattern == *name || strchr("*[", *pattern)) &&
+	       (last == name[length - 1] || last == '*');
+}
+
 bool journal_is_build_file(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
+	const size_t length = strlen(name);
 
-	if (journal_is_package_file(path))
+	if (!length || journal_is_package_file(path))
 		return false;
 	for (unsigned int i = 0; i < ARRAY_SIZE(build_files); i++) {
-		if (fnmatch(build_files[i], name, 0) == 0)
+		if (may_match(build_files[i], name, length) &&
+		    fnmatch(build_files[i], name, 0) == 0)
 			return true;
 	}
 	for (unsigned int i = 0; i < ARRAY_SIZE(build_directories); i++) {

@@ -86,8 +86,17 @@ int path_look(int directory_fd, const char *name, struct statx *status)
 struct path_number path_number(int fd)
 {
 	struct path_number number;
+	char digits[sizeof(number.text)];
+	unsigned int rest = (unsigned int)fd, count = 0, length = 0;
 
-	snprintf(number.text, sizeof(number.text), "%d", fd);
+	/* What printf would do, for each request that opens something. */
+	do {
+		digits[count++] = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest);
+	while (count)
+		number.text[length++] = digits[--count];
+	number.text[length] = '\0';
 	return number;
 }
 
