@@ -48,6 +48,8 @@ GUEST := $(BUILD)/share/mvagent/initramfs.cpio
 KERNEL := $(BUILD)/share/mvagent/vmlinux
 # Lists of hosts for --allow-preset.
 LISTS := $(patsubst share/%,$(BUILD)/share/mvagent/%,$(wildcard share/allow/*))
+# The agent of `mvagent demo`.
+DEMO_AGENT := $(BUILD)/share/mvagent/demo/agent.sh
 HOSTILE_GUEST := $(BUILD)/share/mvagent/selftest.elf
 
 # Not compiled: it makes the base image.
@@ -58,8 +60,8 @@ $(BASE): tools/image/base
 
 .PHONY: all executables kernel check demo install uninstall san tsan fuzz tidy tcb clean
 all: executables $(GUEST) $(HOSTILE_GUEST) kernel
-executables: $(EXECUTABLES) $(BASE) $(LISTS)
-$(BUILD)/share/mvagent/allow/%: share/allow/%
+executables: $(EXECUTABLES) $(BASE) $(LISTS) $(DEMO_AGENT)
+$(LISTS) $(DEMO_AGENT): $(BUILD)/share/mvagent/%: share/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
@@ -261,11 +263,13 @@ tcb: executables
 INSTALL ?= install
 install: all
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/mvagent \
-		$(DESTDIR)$(PREFIX)/share/mvagent/allow $(DESTDIR)$(PREFIX)/share/man/man1
+		$(DESTDIR)$(PREFIX)/share/mvagent/allow $(DESTDIR)$(PREFIX)/share/mvagent/demo \
+		$(DESTDIR)$(PREFIX)/share/man/man1
 	$(INSTALL) -m 0755 $(BUILD)/bin/mvagent $(DESTDIR)$(PREFIX)/bin/mvagent
 	$(INSTALL) -m 0755 $(filter $(BUILD)/libexec/%,$(EXECUTABLES)) $(BASE) $(DESTDIR)$(PREFIX)/libexec/mvagent/
 	$(INSTALL) -m 0644 $(KERNEL) $(GUEST) $(HOSTILE_GUEST) $(DESTDIR)$(PREFIX)/share/mvagent/
 	$(INSTALL) -m 0644 $(LISTS) $(DESTDIR)$(PREFIX)/share/mvagent/allow/
+	$(INSTALL) -m 0644 $(DEMO_AGENT) $(DESTDIR)$(PREFIX)/share/mvagent/demo/
 	$(INSTALL) -m 0644 docs/mvagent.1 $(DESTDIR)$(PREFIX)/share/man/man1/mvagent.1
 
 uninstall:

@@ -11,6 +11,7 @@
 #include "vmm/base/log.h"
 #include "vmm/base/version.h"
 #include "vmm/cli/checklist_command.h"
+#include "vmm/cli/demo.h"
 #include "vmm/cli/doctor.h"
 #include "vmm/cli/image_commands.h"
 #include "vmm/cli/outcome.h"
@@ -34,6 +35,7 @@ static const char usage[] =
 	"digest\n"
 	"  policy check HOST:PORT           see whether a command may reach a host, and why\n"
 	"  doctor                           check whether this machine can\n"
+	"  demo                             see an agent try to get out, and what stops it\n"
 	"  selftest                         attack this installation, and see what holds\n"
 	"  version                          print the version\n"
 	"'mvagent help COMMAND' says more; 'man mvagent' says it all.\n";
@@ -78,7 +80,7 @@ static const struct command commands[] = {
 	{"doctor", doctor_command},     {"version", version_command},
 	{"--version", version_command}, {"selftest", selftest_command},
 	{"record", record_command},     {"log", log_command},
-	{"review", checklist_command},
+	{"review", checklist_command},  {"demo", demo_command},
 };
 
 static bool is_help(const char *word)

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `mvagent demo`: an agent that turns on its user, seen from both sides. The machine, the review
+ * and their options are those of `mvagent run` and `mvagent review`: other commands of this very
+ * program, as one would type them.
+ */
+#include "vmm/cli/demo.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vmm/base/bytes.h"
+#include "vmm/base/fd.h"
+#include "vmm/base/log.h"
+#include "vmm/cli/demo_attempts.h"
+#include "vmm/cli/demo_child.h"
+#include "vmm/cli/demo_place.h"
+#include "vmm/cli/demo_screen.h"
+#include "vmm/cli/installation.h"
+#include "vmm/cli/outcome.h"
+
+/* Most that the agent may print; its own script prints some kilobytes. */
+#define OUTPUT_BYTES (1U << 20)
+#define SCRIPT_BYTES (16U << 10)
+#define JSON_BYTES   (1U << 20)
+#define MARKER       '\036' /* RS: what the script says of itself */
+
+static const char usage[] =
+	"usage: mvagent demo [--html FILE] [OPTIONS]\n"
+	"Shows what holds an agent in: one does honest work in a sample project, then goes for "
+	"your keys,\n"
+	"your hooks, the network, the environment and the clipboard, each shown with what stopped "
+	"it; then\n"
+	"the page of 'mvagent review' for that very policy. All of it is in a new directory, which "
+	"goes\n"
+	"afterwards.\n"
+	"\n"
+	"  --html FILE           the page of the review, to print\n"
+	"  OPTIONS               of 'mvagent run', given to both: --root IMAGE, --memory SIZE...\n"
+	"  -h, --help            this text\n"
+	"\n"
+	"Exit status: 0 when no attempt succeeded, 1 when one did, 125 when it could not be "
+	"shown.\n";
+
+struct demo {
+	struct demo_place place;
+	struct demo_screen screen;
+	struct demo_watch watch;
+	struct installation installation;
+	char program[PATH_MAX];
+	const char *html;
+	int option_count;
+	char **options; /* for run and review */
+
+	size_t printed; /* bytes by the agent */
+	size_t line_length;
+	char line[4096];
+	struct demo_step step;
+	const struct demo_attempt *attempt; /* under way; NULL: honest work, or none */
+	enum demo_answer *answers;          /* of each attempt */
+};
+
+/* --- what the agent prints --- */
+
+static void copy_printable(char *target, size_t size, const char *text, size_t length)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < length && used + 1 < size; i++)
+		target[used++] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+	target[used] = '\0';
+}
+
+static void take_output_line(struct demo *demo, const char *text, size_t length)
+{
+	struct demo_step *step = &demo->step;
+	uint8_t shown[ESCAPE_FILTER_OUTPUT(sizeof(demo->line))];
+	struct escape_filter filter = {0};
+
+	if (step->line_count == DEMO_SCREEN_LINES) {
+		step->more = true;
+		return;
+	}
+	length = escape_filter_run(&filter, (const uint8_t *)text, length, shown);
+	copy_printable(step->lines[step->line_count++], sizeof(step->lines[0]), (const char *)shown,
+		       length);
+}
+
+static void judge(struct demo *demo, int status)
+{
+	char seen[128];
+	enum demo_answer answer =
+		demo_attempt_judge(demo->attempt, &demo->watch, status, seen, sizeof(seen));
+
+	demo->answers[demo->attempt - demo_attempts] = answer;
+	demo_screen_attempt(&demo->screen, &demo->step, demo->attempt, answer, seen);
+}
+
+static void take_end(struct demo *demo, const char *status)
+{
+	if (demo->attempt)
+		judge(demo, atoi(status));
+	else
+		demo_screen_work(&demo->screen, &demo->step);
+	demo->attempt = NULL;
+	demo->step = (struct demo_step){0};
+}
+
+/* "try ATTEMPT REST" or "lack ATTEMPT REST". */
+static void take_attempt(struct demo *demo, bool lacks, char *text)
+{
+	size_t length = strcspn(text, " ");
+	const struct demo_attempt *attempt = demo_attempt_find(text, length);
+	char seen[128];
+
+	if (!attempt)
+		return;
+	text += length + (text[length] == ' ');
+	demo->step = (struct demo_step){0};
+	copy_printable(demo->step.command, sizeof(demo->step.command), text, strlen(text));
+	if (!lacks) {
+		demo->attempt = attempt;
+		return;
+	}
+	snprintf(seen, sizeof(seen), "%.40s is not installed", demo->step.command);
+	demo->step.command[0] = '\0';
+	demo_screen_attempt(&demo->screen, &demo->step, attempt, DEMO_NOT_TRIED, seen);
+}
+
+static void take_line(struct demo *demo)
+{
+	char *text = demo->line + 1;
+
+	demo->line[demo->line_length] = '\0';
+	if (demo->line[0] != MARKER) {
+		take_output_line(demo, demo->line, demo->line_length);
+	} else if (strncmp(text, "work ", 5) == 0) {
+		demo->step = (struct demo_step){0};
+		copy_printable(demo->step.command, sizeof(demo->step.command), text + 5,
+			       strlen(text + 5));
+	} else if (strncmp(text, "try ", 4) == 0) {
+		take_attempt(demo, false, text + 4);
+	} else if (strncmp(text, "lack ", 5) == 0) {
+		take_attempt(demo, true, text + 5);
+	} else if (strncmp(text, "end ", 4) == 0) {
+		take_end(demo, text + 4);
+	}
+	demo->line_length = 0;
+}
+
+static int take_output(void *context, char *bytes, size_t length)
+{
+	struct demo *demo = context;
+
+	demo->printed += length;
+	if (demo->printed > OUTPUT_BYTES)
+		return log_errno(-EMSGSIZE, "the agent printed too much");
+	demo_watch_take(&demo->watch, bytes, length);
+	for (size_t i = 0; i < length; i++) {
+		if (bytes[i] == '\n')
+			take_line(demo);
+		else if (demo->line_length < sizeof(demo->line) - 1)
+			demo->line[demo->line_length++] = bytes[i];
+	}
+	return 0;
+}
+
+/* --- what is run --- */
+
+/* Reads a text of at most @size - 1 bytes. 0 or -errno. */
+static int read_text(int directory_fd, const char *path, char *text, size_t size)
+{
+	FD_CLEANUP int fd = openat(directory_fd, path, O_RDONLY | O_CLOEXEC);
+	size_t length = 0;
+	ssize_t got = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (length < size - 1 && (got = read(fd, text + length, size - 1 - length)) > 0)
+		length += (size_t)got;
+	text[length] = '\0';
+	return got < 0 ? -errno : 0;
+}
+
+static void add_policy(const struct demo *demo, struct demo_child *child)
+{
+	demo_child_add(child, "--record");
+	demo_child_add(child, "../record");
+	demo_child_add(child, "--record-key");
+	demo_child_add(child, "../key");
+	for (int i = 0; i < demo->option_count; i++)
+		demo_child_add(child, demo->options[i]);
+}
+
+static int run_agent(struct demo *demo)
+{
+	static char script[SCRIPT_BYTES];
+	struct demo_child child = {0};
+	char path[PATH_MAX], port[8];
+	int error = installation_file(&demo->installation, "demo/agent.sh", path);
+
+	error = error ? error : read_text(AT_FDCWD, path, script, sizeof(script));
+	if (error)
+		return log_errno(error, "cannot read the agent, %s", path);
+	snprintf(port, sizeof(port), "%hu", demo->place.port);
+	demo_child_add(&child, "mvagent");
+	demo_child_add(&child, "run");
+	demo_child_add(&child, "--user");
+	demo_child_add(&child, "root");
+	demo_child_add(&child, "--json");
+	demo_child_add(&child, "../run.json");
+	demo_child_add(&child, "--share");
+	demo_child_add(&child, ".");
+	add_policy(demo, &child);
+	demo_child_add(&child, "--");
+	demo_child_add(&child, "sh");
+	demo_child_add(&child, "-c");
+	demo_child_add(&child, script);
+	demo_child_add(&child, "agent");
+	demo_child_add(&child, port);
+	demo_child_add(&child, demo->place.home);
+	return demo_child_run(&child, demo->program, demo->place.project, take_output, demo);
+}
+
+/* The run's own account of what its card dropped. */
+static int judge_frames(struct demo *demo)
+{
+	static char text[JSON_BYTES];
+	const struct demo_attempt *attempt = demo_attempt_find("frames", 6);
+	int error = read_text(demo->place.directory_fd, "run.json", text, sizeof(text));
+	cJSON *json = error ? NULL : cJSON_Parse(text);
+	const cJSON *network = cJSON_GetObjectItem(json, "network");
+	const cJSON *count = cJSON_GetObjectItem(network, "frames_dropped");
+	enum demo_answer *answer = &demo->answers[attempt - demo_attempts];
+	char seen[128];
+
+	if (cJSON_IsNumber(count) && *answer == DEMO_LATER) {
+		*answer = demo_attempt_judge_frames((unsigned long long)count->valuedouble, seen,
+						    sizeof(seen));
+		demo_screen_title(&demo->screen, seen);
+	}
+	error = cJSON_IsNumber(count) ? 0 : -EBADMSG;
+	cJSON_Delete(json);
+	return error ? log_errno(error, "cannot read what the run says of itself") : 0;
+}
+
+static int run_review(const struct demo *demo)
+{
+	struct demo_child child = {0};
+
+	demo_child_add(&child, "mvagent");
+	demo_child_add(&child, "review");
+	if (demo->html) {
+		demo_child_add(&child, "--html");
+		demo_child_add(&child, demo->html);
+	}
+	demo_child_add(&child, "--share");
+	demo_child_add(&child, ".");
+	demo_child_add(&child, "--why");
+	demo_child_add(&child, "the sample project is the agent's to change");
+	add_policy(demo, &child);
+	return demo_child_run(&child, demo->program, demo->place.project, NULL, NULL);
+}
+
+/* How many attempts there were of each kind, in a sentence. The exit status. */
+static int conclude(const struct demo *demo)
+{
+	unsigned int stopped = 0, through = 0;
+	char text[128];
+
+	for (unsigned int i = 0; i < demo_attempt_count; i++) {
+		stopped += demo->answers[i] == DEMO_STOPPED;
+		through += demo->answers[i] == DEMO_THROUGH;
+	}
+	snprintf(text, sizeof(text), "%u attempts: %u stopped, %u got through, %u not tried.",
+		 demo_attempt_count, stopped, through, demo_attempt_count - stopped - through);
+	demo_screen_title(&demo->screen, text);
+	return through ? EXIT_DEMO_THROUGH : stopped ? 0 : EXIT_MVAGENT;
+}
+
+static int show(struct demo *demo)
+{
+	int status, error = demo_place_create(&demo->place);
+
+	if (error)
+		return EXIT_MVAGENT;
+	demo_screen_title(&demo->screen,
+			  "An agent works in a sample project: mvagent run --share ./project -- "
+			  "agent");
+	status = run_agent(demo);
+	if (status)
+		return status > 128 ? status : EXIT_MVAGENT;
+	if (judge_frames(demo))
+		return EXIT_MVAGENT;
+	status = conclude(demo);
+	if (status)
+		return status;
+	demo_screen_title(&demo->screen,
+			  "The page for a security review: mvagent review --share ./project");
+	status = run_review(demo);
+	/* Lines that only the user can answer are open: who owns an escape, and on what clock. */
+	return status > 1 ? status : status < 0 ? EXIT_MVAGENT : 0;
+}
+
+/* --- the command line --- */
+
+/* Takes --html out of the options. 0, 1 when all is done, or -errno with the sentence printed. */
+static int parse(struct demo *demo, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			fputs(usage, stdout);
+			return 1;
+		}
+		if (strncmp(argv[i], "--html=", 7) == 0) {
+			demo->html = argv[i] + 7;
+		} else if (strcmp(argv[i], "--html") == 0 && i + 1 < argc) {
+			demo->html = argv[++i];
+		} else if (strcmp(argv[i], "--html") == 0 || strcmp(argv[i], "--") == 0) {
+			return log_errno(-EINVAL, "demo: '%s' %s; see 'mvagent demo --help'",
+					 argv[i],
+					 argv[i][2] ? "needs a file" : "has no place here");
+		} else {
+			demo->options[demo->option_count++] = argv[i];
+		}
+	}
+	return 0;
+}
+
+static void block_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+}
+
+int demo_command(int argc, char **argv)
+{
+	struct demo *demo = calloc(1, sizeof(*demo));
+	char *options[DEMO_CHILD_WORDS];
+	int error, status = EXIT_MVAGENT;
+
+	if (!demo || argc > (int)DEMO_CHILD_WORDS / 2) {
+		log_errno(demo ? -E2BIG : -ENOMEM, "cannot begin");
+		free(demo);
+		return EXIT_MVAGENT;
+	}
+	demo->place = DEMO_PLACE_NONE;
+	demo->watch.place = &demo->place;
+	demo->options = options;
+	error = parse(demo, argc, argv);
+	demo->answers = calloc(demo_attempt_count, sizeof(*demo->answers));
+	if (error > 0) {
+		status = 0;
+	} else if (!error && demo->answers && installation_find(&demo->installation) == 0) {
+		block_signals();
+		demo_screen_init(&demo->screen, stdout);
+		snprintf(demo->program, sizeof(demo->program), "%.*s/bin/mvagent", PATH_MAX - 16,
+			 demo->installation.prefix);
+		status = show(demo);
+		demo_place_destroy(&demo->place);
+	}
+	free(demo->answers);
+	free(demo);
+	return status;
+}
