@@ -3,21 +3,14 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "vmm/base/bytes.h"
-#include "vmm/base/fd.h"
 #include "vmm/base/log.h"
-
-/* Of what a client says about its settings. */
-#define OUTPUT_BYTES (1U << 20)
+#include "vmm/cli/program_output.h"
 
 static const char *const names[ALLOW_CLIENTS] = {"npm", "pip", "apt", "cargo", "git"};
 
@@ -124,47 +117,10 @@ static int add_urls(struct route_policy *policy, enum allow_client client, const
 	return count;
 }
 
-/* What a program of the user's prints, in a directory where no file of a share is; it is the
- * caller's. NULL with errno set. */
+/* In a directory where no file of a share is. */
 static char *output_of(char *const *arguments)
 {
-	posix_spawn_file_actions_t actions;
-	char *text = malloc(OUTPUT_BYTES + 1);
-	size_t length = 0;
-	ssize_t count = 1;
-	int pair[2] = {-1, -1}, status = -1;
-	pid_t child = 0;
-
-	if (!text || pipe2(pair, O_CLOEXEC) < 0)
-		goto out;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, pair[1], STDOUT_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_addchdir_np(&actions, "/");
-	errno = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	fd_close(&pair[1]);
-	if (errno)
-		goto out;
-	while (count != 0 && length < OUTPUT_BYTES) {
-		count = read(pair[0], text + length, OUTPUT_BYTES - length);
-		if (count < 0 && errno != EINTR)
-			break;
-		length += count > 0 ? (size_t)count : 0;
-	}
-	text[length] = '\0';
-	fd_close(&pair[0]);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	errno = ENODATA;
-out:
-	fd_close(&pair[0]);
-	fd_close(&pair[1]);
-	if (status == 0)
-		return text;
-	free(text);
-	return NULL;
+	return program_output(arguments, "/");
 }
 
 static int cannot_ask(enum allow_client client)
@@ -265,8 +221,8 @@ static int add_cargo(struct route_policy *policy)
 	}
 	if (!file)
 		return add_defaults(policy, ALLOW_FROM_CARGO);
-	text = malloc(OUTPUT_BYTES + 1);
-	length = text ? fread(text, 1, OUTPUT_BYTES, file) : 0;
+	text = malloc(PROGRAM_OUTPUT_BYTES + 1);
+	length = text ? fread(text, 1, PROGRAM_OUTPUT_BYTES, file) : 0;
 	fclose(file);
 	if (!text)
 		return log_errno(-ENOMEM, "--allow-from cargo");
