@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,4 +50,20 @@ int files_write(const char *path, const char *text)
 	if (fd < 0)
 		return -errno;
 	return fd_write_full(fd, text, strlen(text));
+}
+
+int files_append(const char *path, const char *text)
+{
+	char *before = NULL, *joined = NULL;
+	int error = files_read(path, &before);
+	const bool any = before && *before;
+
+	/* The last line may lack its end; an empty one does not matter. */
+	if (!error && asprintf(&joined, "%s%s%s", any ? before : "", any ? "\n" : "", text) < 0)
+		error = -ENOMEM;
+	if (!error)
+		error = files_write(path, joined);
+	free(joined);
+	free(before);
+	return error;
 }

@@ -10,4 +10,7 @@ int files_read(const char *path, char **text);
 /* Replaces the file's content, or the symbolic link that is there by a file. 0 or -errno. */
 int files_write(const char *path, const char *text);
 
+/* Adds lines at the end of what is there, if anything is. 0 or -errno. */
+int files_append(const char *path, const char *text);
+
 #endif

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "guest/files.h"
 #include "guest/message.h"
 #include "guest/mounts.h"
 #include "guest/names.h"
@@ -130,6 +131,12 @@ static int prepare(const struct session_start *start, struct shares *shares,
 		error = names_add_user(start, failure);
 	if (!error && start->authority[0])
 		error = trust_add(start->authority, failure);
+	if (!error && start->git_config[0]) {
+		error = files_append(SESSION_GIT_CONFIG_FILE, start->git_config);
+		if (error)
+			failure_set(failure, SESSION_STAGE_SETUP, error, "writing %s",
+				    SESSION_GIT_CONFIG_FILE);
+	}
 	if (error)
 		return error;
 	error = directories_make_home(&owner);

@@ -164,6 +164,7 @@ cJSON *record_policy(const struct run_options *options, const struct run_shares 
 	add_network(policy, &options->network.settings);
 	add_environment(policy, options);
 	add_secrets(policy, options->secrets.set);
+	cJSON_AddBoolToObject(policy, "git_identity", options->git_identity);
 	cJSON_AddStringToObject(policy, "user", options->as_root ? "root" : "agent");
 	canonical_add_count(policy, "cpus", options->cpus);
 	canonical_add_count(policy, "memory_mib", (double)options->memory_mib);

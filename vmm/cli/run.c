@@ -11,6 +11,7 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/cli/cache_directory.h"
+#include "vmm/cli/git_identity.h"
 #include "vmm/cli/run_record.h"
 #include "vmm/cli/run_review.h"
 #include "vmm/cli/run_start.h"
@@ -31,6 +32,7 @@ struct run {
 	struct run_inputs inputs;
 	struct run_sockets sockets;
 	struct cgroup cgroup;
+	char git_config[GIT_IDENTITY_BYTES];   /* for the guest's git; "": nothing */
 	char authority[LIMIT_AUTHORITY_BYTES]; /* of the run, a certificate; "": there is none */
 };
 
@@ -75,6 +77,7 @@ static int run_encode_start(const struct run *run, struct supervisor *supervisor
 		.host_name = run->identity.host_name,
 		.directory = run->options.working_directory,
 		.authority = run->authority,
+		.git_config = run->git_config,
 		.share_count = run->shares.count,
 		.shares = shares,
 		.arguments = arguments,
@@ -157,6 +160,15 @@ static int run_ask_clients(struct run *run)
 				       run->options.share_count);
 }
 
+/* As git would find it in the first share. */
+static int run_ask_git(struct run *run)
+{
+	const struct run_options *options = &run->options;
+	const char *directory = options->share_count ? options->shares[0].directory : "/";
+
+	return options->git_identity ? git_identity_read(directory, run->git_config) : 0;
+}
+
 static int run_make_cgroup(struct run *run)
 {
 	int share_fds[LIMIT_SHARES];
@@ -213,6 +225,7 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 					      run_image_settings(&run->inputs.image),
 					      supervisor->terminal);
 	error = error ? error : run_ask_clients(run);
+	error = error ? error : run_ask_git(run);
 	if (!error && run_network_needs_relay(&run->options.network))
 		error = run_network_find_proxy(&run->options.network);
 	error = error ? error : run_review_begin(&run->review, &run->options, &run->shares);

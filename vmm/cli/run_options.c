@@ -57,6 +57,8 @@ static const char usage[] =
 	"                        let this host's programs reach a server of the command's, at\n"
 	"                        PORT of 127.0.0.1 or ADDRESS\n"
 	"  --env NAME[=VALUE]    give the command a variable, by default none of yours\n"
+	"  --git-identity        let the guest's git know your name and e-mail address as yours\n"
+	"                        does (user.name, user.email), and nothing else of it\n"
 	"  --why TEXT            why the option before it opens what it opens: for the record, "
 	"and\n"
 	"                        for 'mvagent review'\n"
@@ -107,6 +109,7 @@ enum {
 	OPTION_USER,
 	OPTION_ENV,
 	OPTION_WHY,
+	OPTION_GIT_IDENTITY,
 	OPTION_CPUS,
 	OPTION_MEMORY,
 	OPTION_TIMEOUT,
@@ -143,6 +146,7 @@ static const struct option long_options[] = {
 	NETWORK_OPTIONS{"workdir", required_argument, NULL, OPTION_WORKDIR},
 	{"user", required_argument, NULL, OPTION_USER},
 	SECRET_OPTIONS{"env", required_argument, NULL, OPTION_ENV},
+	{"git-identity", no_argument, NULL, OPTION_GIT_IDENTITY},
 	{"why", required_argument, NULL, OPTION_WHY},
 	{"cpus", required_argument, NULL, OPTION_CPUS},
 	{"memory", required_argument, NULL, OPTION_MEMORY},
@@ -336,6 +340,9 @@ static void set_flag(struct run_options *options, int option)
 	switch (option) {
 	case OPTION_SHARE_ANYWAY:
 		options->share_anyway = true;
+		break;
+	case OPTION_GIT_IDENTITY:
+		options->git_identity = true;
 		break;
 	case OPTION_DEBUG_CONSOLE:
 		options->debug_console = true;

@@ -55,6 +55,7 @@ struct run_options {
 	unsigned int timeout_seconds; /* 0: none */
 	struct cgroup_limits cgroup;
 	bool as_root;       /* --user root */
+	bool git_identity;  /* name and address of the user's git */
 	bool user_is_given; /* --user: whoever the image says counts for nothing */
 	bool debug_console;
 	bool terminal_passthrough;

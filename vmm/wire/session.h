@@ -28,11 +28,14 @@
 
 #include "vmm/base/limits.h"
 
-#define SESSION_VERSION 2U
+#define SESSION_VERSION 3U
 
 /* In the guest, where there is an authority to trust: that one, and all. */
 #define SESSION_AUTHORITY_FILE "/run/mvagent/authority.pem"
 #define SESSION_BUNDLE_FILE    "/run/mvagent/certificates.pem"
+
+/* In the guest: git's configuration that counts least (git-config(1), FILES). */
+#define SESSION_GIT_CONFIG_FILE "/etc/gitconfig"
 
 #define SESSION_FAILURE_TEXT_BYTES 512
 
@@ -102,6 +105,7 @@ struct session_share {
  * names, then the shares (tag, path, read_only), the arguments and the variables. A string is its
  * length and its bytes. */
 #define SESSION_START_NUMBERS 8
+#define SESSION_START_NAMES   6
 
 struct session_start {
 	uint32_t flags;
@@ -112,8 +116,9 @@ struct session_start {
 	const char *user; /* name that uid gets in the guest */
 	const char *home;
 	const char *host_name;
-	const char *directory; /* working directory */
-	const char *authority; /* a certificate to trust (PEM); "", or NULL to encode: none */
+	const char *directory;  /* working directory */
+	const char *authority;  /* a certificate to trust (PEM); "", or NULL to encode: none */
+	const char *git_config; /* added to SESSION_GIT_CONFIG_FILE; "" or NULL as above */
 	uint32_t share_count;
 	const struct session_share *shares; /* mounted in this order */
 	uint32_t argument_count;            /* at least 1 */

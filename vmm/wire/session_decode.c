@@ -90,7 +90,8 @@ static int take_numbers(struct reader *reader, struct session_start *start)
 	    (!start->rows || !start->columns || start->rows > UINT16_MAX ||
 	     start->columns > UINT16_MAX))
 		return -EPROTO;
-	strings = 5 + 2ULL * start->share_count + start->argument_count + start->variable_count;
+	strings = SESSION_START_NAMES + 2ULL * start->share_count + start->argument_count +
+		  start->variable_count;
 	if (start->share_count > LIMIT_SHARES || !start->argument_count ||
 	    strings > LIMIT_SESSION_STRINGS)
 		return -EPROTO;
@@ -101,7 +102,7 @@ static int take_names(struct reader *reader, struct session_start *start)
 {
 	if (take_string(reader, &start->user) || take_path(reader, &start->home) ||
 	    take_string(reader, &start->host_name) || take_path(reader, &start->directory) ||
-	    take_string(reader, &start->authority))
+	    take_string(reader, &start->authority) || take_string(reader, &start->git_config))
 		return -EPROTO;
 	if (!start->user[0] || !start->host_name[0] ||
 	    strlen(start->host_name) > LIMIT_HOST_NAME_BYTES)

@@ -64,8 +64,14 @@ static int add_strings(size_t *length, const char *const *strings, uint32_t coun
 /* The size of the payload of START, or an error when a bound would be broken. */
 static int measure_start(const struct session_start *start, size_t *length)
 {
-	const char *const names[] = {start->user, start->home, start->host_name, start->directory,
-				     start->authority ? start->authority : ""};
+	const char *const names[SESSION_START_NAMES] = {
+		start->user,
+		start->home,
+		start->host_name,
+		start->directory,
+		start->authority ? start->authority : "",
+		start->git_config ? start->git_config : "",
+	};
 	uint64_t strings = ARRAY_SIZE(names) + 2ULL * start->share_count + start->argument_count +
 			   start->variable_count;
 	int error;
@@ -96,8 +102,14 @@ static void put_strings(struct writer *writer, const char *const *strings, uint3
 
 int session_encode_start(const struct session_start *start, uint8_t **bytes, size_t *length)
 {
-	const char *const names[] = {start->user, start->home, start->host_name, start->directory,
-				     start->authority ? start->authority : ""};
+	const char *const names[SESSION_START_NAMES] = {
+		start->user,
+		start->home,
+		start->host_name,
+		start->directory,
+		start->authority ? start->authority : "",
+		start->git_config ? start->git_config : "",
+	};
 	struct writer writer;
 	size_t payload;
 	int error;
