@@ -347,6 +347,39 @@ def test_many_connections_and_bytes():
         expect_equal((result.status, result.out), (0, "16\n"), result.err[-800:])
 
 
+LIMITED = r"""
+import socket, sys
+port = int(sys.argv[1])
+def ask():
+    try:
+        with socket.create_connection(('api.test', port), timeout=30) as s:
+            s.sendall(b'x' * 40000)
+            data = b''
+            while len(data) < 40000 and (part := s.recv(65536)): data += part
+            return len(data)
+    except OSError as error: return type(error).__name__
+print(ask(), ask() == 40000, ask() == 40000)
+"""
+
+
+def test_bytes_that_are_used_up():
+    """--allow-bytes: the first exchange fits, the second does not, and then there is nothing any more."""
+    with Server(echo) as server, Names({"api.test": ["127.0.0.1"]}) as names, directory() as records:
+        result, outcome = run_json(*ways(names, f"api.test:{server.port}", f"127.0.0.1:{server.port}"), "--allow-bytes", "100K",
+                                   "--record", str(records), *python(LIMITED, server.port))
+        expect_equal((result.status, result.out), (0, "40000 False False\n"), result.err[-600:])
+        sentence = "the 102400 bytes of --allow-bytes are used up: the command's connections were ended, and it gets no more"
+        expect_equal(result.err, f"mvagent: {sentence}\n", "what the user is told")
+        way = outcome["network"]["reached"][0]
+        expect(80000 < way["bytes_sent"] + way["bytes_received"] <= 102400, f"bytes that passed: {way}")
+        expect_equal(outcome["network"]["byte_limit_reached"], True, "the report")
+        lines = [json.loads(line) for path in records.rglob("*.jsonl") for line in path.read_text().splitlines()]
+        expect_equal([line["what"] for line in lines if line["event"] == "network" and line["decision"] == "denied"], [sentence],
+                     "the record")
+        start = next(line for line in lines if line["event"] == "start")
+        expect_equal(start["policy"]["network"]["byte_limit"], 102400, "the policy on record")
+
+
 LIAR = r"""
 import socket, struct
 def relay(data):

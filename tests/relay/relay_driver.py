@@ -24,7 +24,7 @@ import time
 import traceback
 
 CONNECTED, DENIED, FAILED = 0, 1, 2
-EVENT_DENIED, EVENT_FAILED, EVENT_ENDED, EVENT_SECRET, EVENT_MASKED, EVENT_WALLS = range(1, 7)
+EVENT_DENIED, EVENT_FAILED, EVENT_ENDED, EVENT_SECRET, EVENT_MASKED, EVENT_WALLS, EVENT_SPENT = range(1, 8)
 EVENT = struct.Struct("=IIQQ256s1024s")
 LIMIT = 20.0
 
@@ -257,6 +257,13 @@ def client_hello(name, alpn=None):
     with contextlib.suppress(ssl.SSLWantReadError):
         made.do_handshake()
     return outgoing.read()
+
+
+def read_exactly(made, count):
+    data = b""
+    while len(data) < count and (part := made.recv(count - len(data))):
+        data += part
+    return data
 
 
 def read_all(made):
@@ -711,6 +718,63 @@ def test_bad_settings():
         error = relay.process.communicate(timeout=LIMIT)[1].decode()
         expect_equal(relay.process.returncode, 1, f"status with {line}")
         expect("mvagent-relay: " in error, error)
+
+
+def test_bytes_that_are_used_up():
+    """So many bytes pass, both ways and over all connections together, and not one more."""
+    with Server(echo) as server, Relay(local(server.port), ("bytes", "1000", "")) as relay:
+        with relay.connect("127.0.0.1", server.port) as first, relay.connect("127.0.0.1", server.port) as second:
+            first.sendall(b"a" * 300)
+            expect_equal(len(read_exactly(first, 300)), 300, "back")
+            second.sendall(b"b" * 200)
+            expect_equal(len(read_exactly(second, 200)), 200, "back: exactly as many as there may be")
+            relay.no_event()
+            first.sendall(b"c")
+            with contextlib.suppress(ConnectionResetError):  # with a byte of it unread
+                expect_equal(read_all(first), b"", "what came back of what was too much")
+            expect_equal(read_all(second), b"", "of the other connection, which did nothing")
+        told = [relay.event() for _ in range(3)]
+        expect_equal([(event[0], event[3], event[4]) for event in told if event[0] == EVENT_ENDED],
+                     [(EVENT_ENDED, 300, 300), (EVENT_ENDED, 200, 200)], "connections")
+        spent = [event for event in told if event[0] == EVENT_SPENT]
+        expect(len(spent) == 1 and "the 1000 bytes of --allow-bytes are used up" in spent[0][5], f"events: {told}")
+        # No more is even begun, and it is not told again.
+        accepted = server.accepted
+        expect_equal(relay.status("127.0.0.1", server.port), DENIED, "another connection")
+        expect_equal(server.accepted, accepted, "connections to the server")
+        relay.no_event()
+
+
+def test_bytes_of_one_big_stream():
+    """A stream that is cut has passed no more than the limit; its first bytes count, too."""
+    got = []
+
+    def count(made):
+        got.append(0)
+        while data := made.recv(1 << 20):
+            got[0] += len(data)
+        ended.set()
+
+    ended = threading.Event()
+    with Server(count) as server, Relay(local(server.port), ("bytes", "1000000", "")) as relay:
+        with relay.request("127.0.0.1", server.port, b"first" * 1000) as made:
+            with contextlib.suppress(OSError):
+                made.sendall(bytes(4 << 20))
+            expect(ended.wait(LIMIT), "the server still waits")
+        expect_equal(got, [1000000], "bytes that the server got")
+        events = [relay.event(), relay.event()]
+        expect_equal({event[0] for event in events}, {EVENT_ENDED, EVENT_SPENT}, "events")
+
+
+def test_bytes_that_suffice():
+    """An end is no byte: a stream of exactly the limit ends well."""
+    with Server(echo) as server, Relay(local(server.port), ("bytes", "20", "")) as relay:
+        with relay.connect("127.0.0.1", server.port) as made:
+            made.sendall(b"0123456789")
+            made.shutdown(socket.SHUT_WR)
+            expect_equal(read_all(made), b"0123456789", "what came back")
+        expect_equal(relay.event()[:1], (EVENT_ENDED,), "what was told")
+        relay.no_event()
 
 
 def test_jail():

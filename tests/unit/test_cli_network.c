@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/cli_capture.h"
+#include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 #include "vmm/cli/run_network.h"
 #include "vmm/wire/relay.h"
@@ -214,6 +215,77 @@ static void events(void **state)
 	assert_int_equal(f->watch.event_fd, -1);
 }
 
+/* What the run may move is used up: it is said once, and when the terminal is the user's. */
+static void bytes_used_up(void **state)
+{
+	struct fixture *f = *state;
+	struct capture capture;
+
+	f->watch.hold = true;
+	capture_begin(&capture);
+	tell(f, RELAY_EVENT_SPENT, 0, "the 5 bytes are \x1b used up");
+	capture_end(&capture);
+	assert_string_equal(capture.text, "");
+	capture_begin(&capture);
+	network_watch_end(&f->watch);
+	network_watch_end(&f->watch);
+	capture_end(&capture);
+	capture_expect_sentence(&capture, "the 5 bytes are ? used up");
+	assert_int_equal(f->report.denied_count, 0);
+	assert_string_equal(f->report.spent, "the 5 bytes are ? used up");
+}
+
+/* --allow-bytes SIZE, and what mvagent-relay is told of it. */
+static void byte_limits(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} good[] = {{"1", 1},
+		    {"1000", 1000},
+		    {"5B", 5},
+		    {"2K", 2048},
+		    {"3m", 3 << 20},
+		    {"20G", UINT64_C(20) << 30},
+		    {"18446744073709551615", UINT64_MAX}};
+	static const char *const bad[] = {"",
+					  "0",
+					  "0K",
+					  "-1",
+					  "x",
+					  "1T",
+					  "1.5M",
+					  "18446744073709551616",
+					  "18014398509481984K"};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct capture capture;
+		int error;
+
+		capture_begin(&capture);
+		error = run_network_apply(&f->network, NETWORK_ALLOW_BYTES, bad[i]);
+		capture_end(&capture);
+		assert_int_equal(error, -EINVAL);
+		capture_expect_sentence(&capture, "give a number of bytes above 0");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		struct relay_settings *told = calloc(1, sizeof(*told));
+		int fd;
+
+		assert_int_equal(run_network_apply(&f->network, NETWORK_ALLOW_BYTES, good[i].text),
+				 0);
+		assert_int_equal(f->network.settings.byte_limit, good[i].bytes);
+		fd = relay_settings_write(&f->network.settings);
+		assert_true(fd >= 0);
+		assert_int_equal(relay_settings_read(told, fd), 0);
+		assert_int_equal(told->byte_limit, good[i].bytes);
+		relay_settings_free(told);
+		free(told);
+		fd_close(&fd);
+	}
+}
+
 static void options(void **state)
 {
 	static const char *const published[] = {"80",         "80:",     ":80:90",
@@ -249,6 +321,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(events, setup, teardown),
+		cmocka_unit_test_setup_teardown(bytes_used_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(byte_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(options, setup, teardown),
 	};
 

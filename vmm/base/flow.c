@@ -72,11 +72,33 @@ static int keep(struct flow *flow, const uint8_t *bytes, size_t length)
 	return 0;
 }
 
+/* Reads as much as is allowed. When nothing is any more, it is still to be seen whether the source
+ * has more: -EDQUOT then. As recv(2). */
+static ssize_t read_allowed(const struct flow *flow, int source, uint8_t *bytes, size_t size)
+{
+	ssize_t count;
+
+	if (!flow->allowance || *flow->allowance >= size) {
+		count = recv(source, bytes, size, MSG_DONTWAIT);
+	} else if (*flow->allowance) {
+		count = recv(source, bytes, (size_t)*flow->allowance, MSG_DONTWAIT);
+	} else {
+		count = recv(source, bytes, 1, MSG_DONTWAIT | MSG_PEEK);
+		if (count > 0) {
+			errno = EDQUOT;
+			return -1;
+		}
+	}
+	if (count > 0 && flow->allowance)
+		*flow->allowance -= (uint64_t)count;
+	return count;
+}
+
 /* One buffer. 1, 0 when the source has nothing now or the sink is full, -errno. */
 static int move_buffer(struct flow *flow, int source, int sink)
 {
 	uint8_t bytes[LIMIT_RELAY_BUFFER_BYTES];
-	ssize_t count = recv(source, bytes, sizeof(bytes), MSG_DONTWAIT), written;
+	ssize_t count = read_allowed(flow, source, bytes, sizeof(bytes)), written;
 
 	if (count < 0)
 		return errno == EAGAIN ? 0 : errno == EINTR ? 1 : -errno;
@@ -109,7 +131,7 @@ enum flow_result flow_move(struct flow *flow, int source, int sink)
 		if (result > 0)
 			result = move_buffer(flow, source, sink);
 		if (result < 0)
-			return FLOW_BROKEN;
+			return result == -EDQUOT ? FLOW_SPENT : FLOW_BROKEN;
 		if (result == 0)
 			return FLOW_WAITS;
 	}

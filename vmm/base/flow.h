@@ -13,9 +13,10 @@
 struct flow {
 	uint8_t *kept; /* allocated while there is something in it */
 	size_t offset, length;
-	bool ended;     /* the source has had its end */
-	bool done;      /* and the sink was told */
-	uint64_t bytes; /* written so far */
+	bool ended;          /* the source has had its end */
+	bool done;           /* and the sink was told */
+	uint64_t bytes;      /* written so far */
+	uint64_t *allowance; /* unless NULL: what may still be read; others may take of it too */
 	/* Unless this is NULL: looks at what was read before it is written; false breaks the flow.
 	 */
 	bool (*inspect)(struct flow *flow, const uint8_t *bytes, size_t length);
@@ -25,6 +26,7 @@ enum flow_result {
 	FLOW_WAITS, /* for one of the two sockets to change */
 	FLOW_AGAIN, /* there may be more; others are to have their turn */
 	FLOW_DONE,  /* for good */
+	FLOW_SPENT, /* there is more than its allowance */
 	FLOW_BROKEN,
 };
 

@@ -186,6 +186,7 @@ static void add_denied_json(const struct network_report *report, cJSON *network)
 		cJSON_AddItemToArray(denied, object);
 	}
 	cJSON_AddNumberToObject(network, "denials_untold", (double)report->denials_untold);
+	cJSON_AddBoolToObject(network, "byte_limit_reached", report->spent[0] != '\0');
 }
 
 static void add_ways_json(const struct network_report *report, cJSON *network)

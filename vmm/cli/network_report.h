@@ -48,6 +48,7 @@ struct network_report {
 	unsigned int denied_count;
 	uint64_t denials_untold; /* for which there was no room */
 	struct network_denial denied[NETWORK_REPORT_DENIED];
+	char spent[RELAY_EVENT_TEXT_BYTES]; /* --allow-bytes are used up; "": they are not */
 	unsigned int way_count;
 	struct network_way ways[NETWORK_REPORT_WAYS];
 };

@@ -25,6 +25,10 @@ static void say(struct network_watch *watch)
 
 	for (; !watch->hold && watch->said < report->denied_count; watch->said++)
 		log_warning("%s", report->denied[watch->said].sentence);
+	if (!watch->hold && report->spent[0] && !watch->spent_said) {
+		watch->spent_said = true;
+		log_warning("%s", report->spent);
+	}
 }
 
 void network_watch_end(struct network_watch *watch)
@@ -172,6 +176,14 @@ void network_watch_read_names(struct network_watch *watch)
 		fd_close(&watch->names_fd);
 }
 
+/* The run has moved as many bytes as it may. */
+static void note_spent(struct network_watch *watch, const struct relay_event *event)
+{
+	note(watch, "denied", event->host, 0, event->text, NULL);
+	snprintf(watch->report->spent, sizeof(watch->report->spent), "%s", event->text);
+	say(watch);
+}
+
 /* What a process says of itself. */
 static void note_walls(struct network_watch *watch, const struct relay_event *event)
 {
@@ -206,6 +218,8 @@ void network_watch_read_events(struct network_watch *watch)
 		text_make_printable(event.text, strlen(event.text));
 		if (event.type == RELAY_EVENT_WALLS)
 			note_walls(watch, &event);
+		else if (event.type == RELAY_EVENT_SPENT)
+			note_spent(watch, &event);
 		else if (event.type == RELAY_EVENT_DENIED)
 			deny(watch, event.host, (uint16_t)event.port, event.text);
 		else if (event.type == RELAY_EVENT_FAILED && !watch->hold)

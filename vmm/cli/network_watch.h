@@ -22,6 +22,7 @@ struct network_watch {
 	int event_fd; /* to mvagent-relay; -1: there is none */
 	bool hold;    /* the terminal is the command's: sentences wait */
 	unsigned int said;
+	bool spent_said;
 	size_t have;
 	uint8_t question[NAMES_QUESTION_BYTES];
 };

@@ -86,6 +86,7 @@ static void add_network(cJSON *policy, const struct relay_settings *settings)
 		add_text(list, settings->policy.rules[i].origin);
 	cJSON_AddBoolToObject(network, "any_server_name", settings->policy.any_server_name);
 	cJSON_AddItemToObject(network, "servers", canonical_text(settings->servers, TEXT_LIMIT));
+	canonical_add_count(network, "byte_limit", (double)settings->byte_limit);
 	list = cJSON_AddArrayToObject(network, "published");
 	for (unsigned int i = 0; i < settings->published_count; i++) {
 		const struct published_port *published = &settings->published[i];

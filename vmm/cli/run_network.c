@@ -168,6 +168,19 @@ int run_network_ask_clients(struct run_network *network, const char *const *dire
 	return error;
 }
 
+static int set_bytes(struct run_network *network, const char *value)
+{
+	static const uint64_t factors[] = {1,        1,        1U << 10, 1U << 10,
+					   1U << 20, 1U << 20, 1U << 30, 1U << 30};
+	uint64_t *limit = &network->settings.byte_limit;
+
+	if (number_parse_scaled(value, "BbKkMmGg", factors, UINT64_MAX, limit) == 0 && *limit)
+		return 0;
+	log_error("--allow-bytes %s: give a number of bytes above 0, or with suffix K, M or G",
+		  value);
+	return -EINVAL;
+}
+
 int run_network_apply(struct run_network *network, int option, const char *value)
 {
 	switch (option) {
@@ -182,6 +195,8 @@ int run_network_apply(struct run_network *network, int option, const char *value
 		return set_client(network, value);
 	case NETWORK_RESOLVER:
 		return set_resolver(network, value);
+	case NETWORK_ALLOW_BYTES:
+		return set_bytes(network, value);
 	case NETWORK_PUBLISH:
 		return add_published(network, value);
 	default:

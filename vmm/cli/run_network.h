@@ -25,6 +25,7 @@ enum network_option {
 	NETWORK_ANY_SNI,
 	NETWORK_RESOLVER,
 	NETWORK_PUBLISH,
+	NETWORK_ALLOW_BYTES,
 	NETWORK_OPTIONS_END,
 };
 
@@ -39,7 +40,8 @@ enum network_option {
 #define NETWORK_OPTIONS                                                              \
 	NETWORK_POLICY_OPTIONS{"allow-any-sni", no_argument, NULL, NETWORK_ANY_SNI}, \
 		{"resolver", required_argument, NULL, NETWORK_RESOLVER},             \
-		{"publish", required_argument, NULL, NETWORK_PUBLISH},
+		{"publish", required_argument, NULL, NETWORK_PUBLISH},               \
+		{"allow-bytes", required_argument, NULL, NETWORK_ALLOW_BYTES},
 
 static inline bool network_is_option(int option)
 {

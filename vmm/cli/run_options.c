@@ -53,6 +53,8 @@ static const char usage[] =
 	"  --allow-any-sni       let TLS ask for another server than the one it connects to\n"
 	"  --resolver ADDRESS[:PORT]  name server to find allowed hosts by, instead of this "
 	"host's\n"
+	"  --allow-bytes SIZE    end all connections when the run has moved that many bytes over\n"
+	"                        the network, both ways together (suffixes K, M, G)\n"
 	"  --publish [ADDRESS:]PORT:GUESTPORT\n"
 	"                        let this host's programs reach a server of the command's, at\n"
 	"                        PORT of 127.0.0.1 or ADDRESS\n"

@@ -148,6 +148,10 @@ static bool pass_first(struct connection *connection)
 		connection_close(connection);
 		return false;
 	}
+	if (!connection_pay(connection, connection->first_length)) {
+		relay_end_spent(connection->relay);
+		return false;
+	}
 	if (connection->first_length) {
 		flow_put(&connection->up, connection->first, connection->first_length);
 	} else {
@@ -188,6 +192,10 @@ static void serve_open(struct connection *connection)
 		down = flow_move(&connection->down, connection->server_fd, connection->guest_fd);
 	if (connection->up.bytes + connection->down.bytes != before)
 		connection->moved_ns = clock_monotonic_ns();
+	if (up == FLOW_SPENT || down == FLOW_SPENT) {
+		relay_end_spent(connection->relay);
+		return;
+	}
 	if (up == FLOW_BROKEN || down == FLOW_BROKEN || (up == FLOW_DONE && down == FLOW_DONE) ||
 	    (up == FLOW_DONE && connection->guest_gone)) {
 		connection_close(connection);
@@ -238,6 +246,10 @@ static void read_proxy(struct connection *connection)
 	}
 	/* What follows the answer comes from the server already. */
 	connection->proxy_length -= (size_t)head;
+	if (!connection_pay(connection, connection->proxy_length)) {
+		relay_end_spent(connection->relay);
+		return;
+	}
 	if (connection->proxy_length) {
 		memmove(connection->proxy_head, connection->proxy_head + head,
 			connection->proxy_length);
@@ -400,6 +412,11 @@ static void decide(struct connection *connection)
 				 "looked up");
 		return;
 	}
+	if (connection->relay->spent) {
+		answer(connection, RELAY_DENIED);
+		connection_close(connection);
+		return;
+	}
 	if (decision.verdict != ROUTE_ALLOWED) {
 		route_explain(&decision, connection->host, request->port, text);
 		deny(connection, text);
@@ -498,6 +515,8 @@ void connection_open(struct connection *connection, int guest_fd)
 
 	*connection = (struct connection){
 		.relay = relay, .guest_fd = guest_fd, .server_fd = -1, .verdict = FIRST_MORE};
+	if (relay->settings->byte_limit)
+		connection->up.allowance = connection->down.allowance = &relay->bytes_left;
 	enter(connection, CONNECTION_REQUEST, REQUEST_SECONDS);
 	connection->first = malloc(LIMIT_RELAY_FIRST_BYTES);
 	if (!connection->first || loop_watch(relay->loop, &connection->guest_watch, guest_fd,

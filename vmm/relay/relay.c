@@ -63,10 +63,11 @@ static void on_tick(struct loop_operation *operation, int result)
 {
 	struct relay *relay = CONTAINER_OF(operation, struct relay, tick);
 	const uint64_t now = clock_monotonic_ns();
-	bool soon = false, any = false;
+	bool soon, any;
 
 	if (result < 0)
 		return;
+	soon = any = !relay_tell_spent(relay);
 	lookup_tick(relay->lookup);
 	for (unsigned int i = 0; i < relay->connection_count; i++) {
 		struct connection *connection = &relay->connections[i];
@@ -226,6 +227,7 @@ int relay_create(struct relay **relay, struct loop *loop, const struct relay_pla
 			.guest_port = plan->settings->published[i].guest_port,
 		};
 	}
+	made->bytes_left = plan->settings->byte_limit;
 	made->connection_count = plan->connections;
 	made->connections = calloc(plan->connections, sizeof(*made->connections));
 	error = made->connections ? 0 : log_errno(-ENOMEM, "cannot begin");

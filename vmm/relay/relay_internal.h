@@ -86,6 +86,9 @@ struct relay {
 	struct listener listeners[LIMIT_RELAY_PUBLISHED];
 	unsigned int denial_count;
 	struct denial denials[LIMIT_RELAY_DENIALS];
+	uint64_t bytes_left; /* of settings->byte_limit, if there is one */
+	bool spent;          /* more was to be moved: nothing is any more */
+	bool spent_told;
 };
 
 /* Hands the guest's end over to mvagent-secret, with what it has said; the connection goes on with
@@ -96,6 +99,16 @@ int connection_hand_over(struct connection *connection);
 /* Looks for placeholders in what the guest says in the clear, from now on. Whether what it has said
  * before has none; else the denial was told. (terminate.c) */
 bool connection_inspect(struct connection *connection);
+
+/* Takes bytes that no flow reads from what may still be moved. Whether there were so many.
+ * (spend.c) */
+bool connection_pay(struct connection *connection, size_t length);
+
+/* More was to be moved than may be: ends all connections, and tells. (spend.c) */
+void relay_end_spent(struct relay *relay);
+
+/* Whether there is nothing left to tell of that. (spend.c) */
+bool relay_tell_spent(struct relay *relay);
 
 /* Begins with the guest's stream, which it takes over. */
 void connection_open(struct connection *connection, int guest_fd);

@@ -41,6 +41,8 @@ static void write_all(FILE *file, const struct relay_settings *settings)
 		fprintf(file, "proxy\t%s:%u\t%s\n", settings->proxy.host, settings->proxy.port,
 			settings->proxy.credentials);
 	fprintf(file, "exceptions\t%s\t\n", settings->proxy.exceptions);
+	if (settings->byte_limit)
+		fprintf(file, "bytes\t%llu\t\n", (unsigned long long)settings->byte_limit);
 	if (settings->servers[0])
 		fprintf(file, "servers\t%s\t\n", settings->servers);
 	for (unsigned int i = 0; i < settings->published_count; i++) {
@@ -147,6 +149,8 @@ static int read_line(struct relay_settings *settings, const char *word, const ch
 	if (strcmp(word, "exceptions") == 0)
 		return copy_text(settings->proxy.exceptions, sizeof(settings->proxy.exceptions),
 				 first);
+	if (strcmp(word, "bytes") == 0)
+		return number_parse(first, 1, UINT64_MAX, &settings->byte_limit);
 	if (strcmp(word, "servers") == 0)
 		return copy_text(settings->servers, sizeof(settings->servers), first);
 	if (strcmp(word, "publish") == 0)

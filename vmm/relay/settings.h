@@ -6,6 +6,8 @@
 #ifndef MVAGENT_RELAY_SETTINGS_H
 #define MVAGENT_RELAY_SETTINGS_H
 
+#include <stdint.h>
+
 #include "vmm/relay/policy.h"
 #include "vmm/relay/proxy.h"
 
@@ -34,7 +36,8 @@ struct placeholder {
 struct relay_settings {
 	struct route_policy policy;
 	struct proxy proxy;
-	char servers[512]; /* of DNS, as c-ares has them; empty: the host's own */
+	uint64_t byte_limit; /* for all connections together, both ways; 0: none */
+	char servers[512];   /* of DNS, as c-ares has them; empty: the host's own */
 	unsigned int published_count;
 	struct published_port published[LIMIT_RELAY_PUBLISHED];
 	unsigned int terminated_count;

@@ -53,6 +53,7 @@ enum relay_event_type {
 	RELAY_EVENT_SECRET, /* of mvagent-secret: text, a secret's name, was put in sent times */
 	RELAY_EVENT_MASKED, /* of mvagent-secret: the same, masked in answers received times */
 	RELAY_EVENT_WALLS,  /* text, a process's name, is confined by sent: enum jail_wall */
+	RELAY_EVENT_SPENT,  /* no more bytes may be moved: text */
 };
 
 #define RELAY_EVENT_TEXT_BYTES 1024
