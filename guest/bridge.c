@@ -54,6 +54,31 @@ static void refuse_client(int client)
 	setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }
 
+/* One that has asked by CONNECT and waits for an answer gets one (RFC 9110, 15.5.4 and 15.6.3). */
+static void refuse_request(const struct bridge_connection *connection)
+{
+	static const char denied[] = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\n"
+				     "Content-Length: 26\r\n\r\nmvagent does not allow it\n";
+	static const char failed[] = "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\n"
+				     "Content-Length: 0\r\n\r\n";
+	const bool is_denied = connection->answer_length && connection->answer[0] == RELAY_DENIED;
+
+	send(connection->client, is_denied ? denied : failed,
+	     is_denied ? sizeof(denied) - 1 : sizeof(failed) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	shutdown(connection->client, SHUT_WR);
+}
+
+/* There will be no connection. */
+static void refuse(const struct bridge_connection *connection)
+{
+	if (connection->client < 0)
+		return;
+	if (connection->asked_by_http && connection->state != BRIDGE_OPEN)
+		refuse_request(connection);
+	else
+		refuse_client(connection->client);
+}
+
 static struct bridge_connection *find_free(struct bridge *bridge)
 {
 	for (unsigned int i = 0; i < LIMIT_RELAY_CONNECTIONS; i++) {
@@ -67,23 +92,27 @@ static struct bridge_connection *find_free(struct bridge *bridge)
 }
 
 /* Begins a stream to the relay. Returns whether it is under way. */
-static bool begin(struct bridge *bridge, struct bridge_connection *connection, int client)
+static bool begin(struct bridge *bridge, struct bridge_connection *connection, int client,
+		  bool by_http)
 {
-	*connection = (struct bridge_connection){
-		.state = BRIDGE_CONNECTING, .offer = client < 0, .client = client, .host = -1};
+	*connection = (struct bridge_connection){.state = BRIDGE_CONNECTING,
+						 .offer = client < 0,
+						 .asked_by_http = by_http,
+						 .client = client,
+						 .host = -1};
 	connection->host = vsock_connect_begin(SESSION_PORT_RELAY);
 	return connection->host >= 0 && watch(bridge, connection, connection->host) == 0;
 }
 
-void bridge_carry(struct bridge *bridge, int client, const char *name, uint16_t port)
+/* The stream begins with the request, and goes on with what the program has said so far. */
+static void carry(struct bridge *bridge, int client, const struct relay_request *request,
+		  bool by_http, const void *rest, size_t rest_length)
 {
-	struct relay_request request = {.kind = RELAY_CONNECT, .port = port};
 	struct bridge_connection *connection = find_free(bridge);
-	uint8_t *first = malloc(RELAY_REQUEST_BYTES);
+	uint8_t *first = malloc(RELAY_REQUEST_BYTES + rest_length);
 	const int yes = 1;
+	size_t length;
 
-	request.name_length = (uint8_t)strlen(name);
-	memcpy(request.name, name, request.name_length);
 	setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	if (!connection || !first) {
 		free(first);
@@ -91,14 +120,40 @@ void bridge_carry(struct bridge *bridge, int client, const char *name, uint16_t 
 		fd_close(&client);
 		return;
 	}
-	if (!begin(bridge, connection, client) || watch(bridge, connection, client) < 0) {
+	if (!begin(bridge, connection, client, by_http) || watch(bridge, connection, client) < 0) {
 		free(first);
-		refuse_client(client);
+		refuse(connection);
 		close_connection(bridge, connection);
 		return;
 	}
-	/* What the stream begins with; the program's own bytes follow. */
-	flow_put(&connection->up, first, relay_encode_request(&request, first));
+	length = relay_encode_request(request, first);
+	if (rest_length)
+		memcpy(first + length, rest, rest_length);
+	flow_put(&connection->up, first, length + rest_length);
+}
+
+static struct relay_request make_request(const char *name, uint16_t port)
+{
+	struct relay_request request = {.kind = RELAY_CONNECT, .port = port};
+
+	request.name_length = (uint8_t)strlen(name);
+	memcpy(request.name, name, request.name_length);
+	return request;
+}
+
+void bridge_carry(struct bridge *bridge, int client, const char *name, uint16_t port)
+{
+	const struct relay_request request = make_request(name, port);
+
+	carry(bridge, client, &request, false, NULL, 0);
+}
+
+void bridge_carry_request(struct bridge *bridge, int client, const char *name, uint16_t port,
+			  const void *rest, size_t rest_length)
+{
+	const struct relay_request request = make_request(name, port);
+
+	carry(bridge, client, &request, true, rest, rest_length);
 }
 
 void bridge_offer(struct bridge *bridge, unsigned int count)
@@ -110,7 +165,7 @@ void bridge_offer(struct bridge *bridge, unsigned int count)
 		if (!connection)
 			return;
 		bridge->offers++;
-		if (!begin(bridge, connection, -1)) {
+		if (!begin(bridge, connection, -1, false)) {
 			close_connection(bridge, connection);
 			return;
 		}
@@ -155,6 +210,16 @@ static bool take_offer(struct bridge *bridge, struct bridge_connection *connecti
 	return true;
 }
 
+/* The answer comes before all that the server says. */
+static bool accept_request(struct bridge_connection *connection)
+{
+	char *answer = strdup("HTTP/1.1 200 Connection established\r\n\r\n");
+
+	if (answer)
+		flow_put(&connection->down, (uint8_t *)answer, strlen(answer));
+	return answer != NULL;
+}
+
 /* Reads what the relay says first. Returns whether the connection is still there. */
 static bool read_answer(struct bridge *bridge, struct bridge_connection *connection)
 {
@@ -169,12 +234,17 @@ static bool read_answer(struct bridge *bridge, struct bridge_connection *connect
 		if (count < 0 && errno == EINTR)
 			continue;
 		if (count <= 0 || connection->answer[0] != RELAY_CONNECTED) {
-			if (connection->client >= 0)
-				refuse_client(connection->client);
+			connection->answer_length += count > 0;
+			refuse(connection);
 			close_connection(bridge, connection);
 			return false;
 		}
 		connection->answer_length += (unsigned int)count;
+	}
+	if (connection->asked_by_http && !accept_request(connection)) {
+		refuse(connection);
+		close_connection(bridge, connection);
+		return false;
 	}
 	connection->state = BRIDGE_OPEN;
 	if (connection->offer &&
@@ -213,8 +283,7 @@ static void advance(struct bridge *bridge, struct bridge_connection *connection)
 	if (connection->state == BRIDGE_OPEN)
 		down = flow_move(&connection->down, connection->host, connection->client);
 	if (up == FLOW_BROKEN || down == FLOW_BROKEN) {
-		if (connection->client >= 0)
-			refuse_client(connection->client);
+		refuse(connection);
 		close_connection(bridge, connection);
 	} else if (up == FLOW_DONE && down == FLOW_DONE) {
 		close_connection(bridge, connection);
@@ -243,8 +312,7 @@ void bridge_handle(struct bridge *bridge, uint32_t tag, uint32_t events)
 		int connected = tag % 2 ? check_connected(connection, events) : 0;
 
 		if (connected < 0) {
-			if (connection->client >= 0)
-				refuse_client(connection->client);
+			refuse(connection);
 			close_connection(bridge, connection);
 		}
 		if (connected <= 0)

@@ -6,6 +6,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "vmm/base/flow.h"
@@ -22,9 +23,10 @@ enum bridge_state {
 struct bridge_connection {
 	enum bridge_state state;
 	bool offer; /* waits for somebody on the host; its client is a server of the guest then */
-	bool again; /* there is work that no event announces */
-	int client; /* TCP, -1: none yet */
-	int host;   /* vsock */
+	bool asked_by_http;   /* the client waits for an answer to its CONNECT */
+	bool again;           /* there is work that no event announces */
+	int client;           /* TCP, -1: none yet */
+	int host;             /* vsock */
 	struct flow up, down; /* to the host, and from it */
 	unsigned int answer_length;
 	uint8_t answer[RELAY_OFFER_BYTES];
@@ -45,6 +47,11 @@ void bridge_init(struct bridge *bridge, int epoll, uint32_t tag);
 
 /* Takes over @client, a connection to what the guest believes is @name and @port. */
 void bridge_carry(struct bridge *bridge, int client, const char *name, uint16_t port);
+
+/* As bridge_carry, for a client that has asked by CONNECT and said @rest after it; it is answered
+ * in HTTP. */
+void bridge_carry_request(struct bridge *bridge, int client, const char *name, uint16_t port,
+			  const void *rest, size_t rest_length);
 
 /* Sees to it that so many streams wait for somebody on the host. */
 void bridge_offer(struct bridge *bridge, unsigned int count);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guest/network.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -13,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "guest/connect_proxy.h"
 #include "guest/files.h"
 #include "guest/resolver.h"
 #include "guest/ways.h"
@@ -22,7 +24,7 @@
 #define DNS_PORT 53
 
 /* A connection has two; the kernel lets a process have more. */
-#define DESCRIPTORS (2 * LIMIT_RELAY_CONNECTIONS + WAYS_LISTENERS + 64)
+#define DESCRIPTORS (2 * LIMIT_RELAY_CONNECTIONS + WAYS_LISTENERS + CONNECT_PROXY_CLIENTS + 64)
 
 /* Without it the kernel would give the card a link-local address and a route for it, and send what
  * nobody answers; a connection to anywhere would then wait instead of failing. */
@@ -60,12 +62,14 @@ struct network {
 	struct resolver resolver;
 	struct bridge bridge;
 	struct ways ways;
+	struct connect_proxy proxy;
 };
 
 enum {
 	TAG_RESOLVER,
 	TAG_BRIDGE = TAG_RESOLVER + RESOLVER_TAGS,
-	TAG_WAYS = TAG_BRIDGE + BRIDGE_TAGS
+	TAG_PROXY = TAG_BRIDGE + BRIDGE_TAGS,
+	TAG_WAYS = TAG_PROXY + CONNECT_PROXY_TAGS,
 };
 
 static void handle(struct network *network, const struct epoll_event *event)
@@ -74,10 +78,24 @@ static void handle(struct network *network, const struct epoll_event *event)
 
 	if (tag >= TAG_WAYS)
 		ways_accept(&network->ways, tag - TAG_WAYS);
+	else if (tag >= TAG_PROXY)
+		connect_proxy_handle(&network->proxy, tag - TAG_PROXY);
 	else if (tag >= TAG_BRIDGE)
 		bridge_handle(&network->bridge, tag - TAG_BRIDGE, event->events);
 	else
 		resolver_handle(&network->resolver, tag - TAG_RESOLVER);
+}
+
+/* For programs that are to find one by their environment (--proxy-env). */
+static void open_proxy(struct network *network, int epoll)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(NAMES_PROXY_PORT)};
+	int error;
+
+	inet_pton(AF_INET, NAMES_PROXY_ADDRESS, &address.sin_addr);
+	error = connect_proxy_open(&network->proxy, &network->bridge, &address, epoll, TAG_PROXY);
+	if (error)
+		message("there is no proxy: errno %d", -error);
 }
 
 static noreturn void serve(struct network *network, int ready)
@@ -93,6 +111,8 @@ static noreturn void serve(struct network *network, int ready)
 	/* Without somebody to ask, no name is known. */
 	if (!error && ways_open(&network->ways, &network->bridge, epoll, TAG_WAYS) < 0)
 		message("the host answers no questions about names");
+	if (network->ways.wants_proxy)
+		open_proxy(network, epoll);
 	fd_close(&ready);
 	while (!error) {
 		int count = epoll_wait(epoll, events, ARRAY_SIZE(events), more ? 0 : -1);

@@ -180,6 +180,7 @@ int ways_open(struct ways *ways, struct bridge *bridge, int epoll, uint32_t tag)
 		if (error)
 			message("an address that is allowed cannot be used: errno %d", -error);
 	}
+	ways->wants_proxy = greeting.proxy;
 	bridge_offer(bridge, greeting.offers);
 	return 0;
 }

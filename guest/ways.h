@@ -34,6 +34,7 @@ struct ways {
 	int epoll;
 	uint32_t tag;
 	struct bridge *bridge;
+	bool wants_proxy; /* --proxy-env: guest/connect_proxy.h */
 	unsigned int name_count;
 	unsigned int listener_count;
 	struct ways_name names[WAYS_NAMES];

@@ -347,6 +347,51 @@ def test_many_connections_and_bytes():
         expect_equal((result.status, result.out), (0, "16\n"), result.err[-800:])
 
 
+PROXIED = r"""
+import os, ssl, socket, urllib.request, urllib.error
+place = urllib.request.getproxies()
+print(place.get('https'), place.get('http'), place.get('no'), os.environ['HTTPS_PROXY'] == os.environ['https_proxy'])
+looked = []
+real = socket.getaddrinfo
+socket.getaddrinfo = lambda host, *more, **named: looked.append(host) or real(host, *more, **named)
+context = ssl.create_default_context(cafile=sys.argv[2])
+print(urllib.request.urlopen(sys.argv[1] + '/page', context=context).read().decode().strip())
+print(looked)  # the name is the proxy's business
+try: urllib.request.urlopen('https://evil.test/', context=context)
+except OSError as error: print(error)
+"""
+
+
+def test_a_proxy_for_programs_that_insist():
+    """--proxy-env: the program finds no name and connects to no address of its own accord; the host decides as ever."""
+    with directory() as place:
+        served, tools = place / "served", place / "tools"
+        served.mkdir()
+        tools.mkdir()
+        tool("curl", tools)
+        authority(place, "api.test")
+        shutil.copy(place / "ca.pem", tools)
+        (served / "page").write_text("the page\n")
+        with web_server(served, place) as port, Names({"api.test": ["127.0.0.1"]}) as names:
+            url = f"https://api.test:{port}"
+            curl = f"LD_LIBRARY_PATH={tools} {tools}/curl -sS --cacert {tools}/ca.pem"
+            script = (f"python3 -c {shlex.quote('import sys' + PROXIED)} {url} {tools}/ca.pem; {curl} -v {url}/page 2>&1 | "
+                      f"grep -E 'CONNECT|^the page|< HTTP/1.1 200 Conn'; {curl} https://evil.test/ 2>&1")
+            options = [*ways(names, f"api.test:{port}", f"127.0.0.1:{port}"), "--share", f"{tools}:ro"]
+            result = harness.run("--proxy-env", *options, "--", "sh", "-c", script, limit=300)
+            lines = result.out.splitlines()
+            expect_equal(lines[:4], ["http://127.77.255.1:3128 None localhost,127.0.0.1,::1 True", "the page", "['127.77.255.1']",
+                                     "<urlopen error Tunnel connection failed: 403 Forbidden>"], f"Python: {result.err[-600:]}")
+            expect(f"> CONNECT api.test:{port} HTTP/1.1" in lines and "the page" in lines[4:], f"curl: {lines}")
+            expect_in("403", lines[-1])
+            expect_equal(result.err.count("evil.test:443 is not allowed; --allow evil.test would allow it"), 1, result.err)
+            # Without it there is none, and no variable.
+            result = harness.run(*options, "--", "sh", "-c", "env | grep -ic proxy; python3 -c \"import socket;"
+                                 "socket.create_connection(('127.77.255.1', 3128), 5)\" 2>&1 | tail -n 1")
+            expect_equal(result.out.splitlines()[0], "0", "variables")
+            expect_in("refused", result.out)
+
+
 LIMITED = r"""
 import socket, sys
 port = int(sys.argv[1])

@@ -201,6 +201,28 @@ static void test_settings_of_an_image(void **state)
 	guest_identity_destroy(&identity);
 }
 
+/* --proxy-env, and a user who knows better. */
+static void test_proxy(void **state)
+{
+	struct run_options options = {.network.proxy_env = true};
+	struct guest_identity identity;
+
+	(void)state;
+	create(&identity, &options, false,
+	       (const char *const[]){"NO_PROXY=*", "http_proxy=http://a:1", NULL});
+	assert_string_equal(value_of(&identity, "https_proxy"), "http://127.77.255.1:3128");
+	assert_string_equal(value_of(&identity, "HTTPS_PROXY"), "http://127.77.255.1:3128");
+	assert_string_equal(value_of(&identity, "no_proxy"), "localhost,127.0.0.1,::1");
+	assert_string_equal(value_of(&identity, "NO_PROXY"), "*");
+	assert_string_equal(value_of(&identity, "http_proxy"), "http://a:1");
+	guest_identity_destroy(&identity);
+	options.network.proxy_env = false;
+	create(&identity, &options, false, NULL);
+	for (unsigned int i = 0; i < identity.variable_count; i++)
+		assert_null(strcasestr(identity.variables[i], "proxy"));
+	guest_identity_destroy(&identity);
+}
+
 /* Becomes another user and looks; the status is 0 when all is as expected. */
 static int look_as(uid_t uid, gid_t gid, const char *name)
 {
@@ -254,6 +276,7 @@ int main(void)
 		cmocka_unit_test(test_root_in_the_guest),
 		cmocka_unit_test(test_agent_of_root),
 		cmocka_unit_test(test_settings_of_an_image),
+		cmocka_unit_test(test_proxy),
 		cmocka_unit_test(test_invoking_user),
 	};
 

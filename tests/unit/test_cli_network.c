@@ -75,11 +75,17 @@ static void greeting(void **state)
 	assert_true(length > 0);
 	assert_int_equal(names_decode_greeting(bytes, (size_t)length, &greeting), length);
 	assert_true(greeting.offers > 0);
+	assert_false(greeting.proxy);
 	assert_int_equal(greeting.address_count, 2);
 	assert_int_equal(greeting.addresses[0].version, 4);
 	assert_int_equal(greeting.addresses[0].port, 5432);
 	assert_int_equal(greeting.addresses[1].version, 6);
 	assert_int_equal(greeting.addresses[1].port, 80);
+	f->watch.proxy = true;
+	network_watch_begin(&f->watch);
+	length = recv(f->guest, bytes, sizeof(bytes), MSG_DONTWAIT);
+	assert_int_equal(names_decode_greeting(bytes, (size_t)length, &greeting), length);
+	assert_true(greeting.proxy);
 }
 
 static void ask(struct fixture *f, const char *name, size_t length)

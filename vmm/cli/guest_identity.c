@@ -11,6 +11,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/log.h"
+#include "vmm/wire/names.h"
 #include "vmm/wire/session.h"
 
 /* The agent's ids when root invokes mvagent: agents refuse to run unattended as root. */
@@ -137,6 +138,24 @@ static int identity_set_secrets(struct guest_identity *identity, const struct se
 /* Of --secret: its variables, and those above. */
 #define SECRET_VARIABLES (LIMIT_SECRETS + 10)
 
+/* Small letters and large ones, of which programs know the ones or the others. Not http_proxy: the
+ * proxy knows CONNECT alone, and what is asked for in the clear needs none. */
+static int identity_set_proxy(struct guest_identity *identity)
+{
+	static const char *const variables[] = {"https_proxy", "HTTPS_PROXY", "no_proxy",
+						"NO_PROXY"};
+	char url[64];
+	int error = 0;
+
+	snprintf(url, sizeof(url), "http://%s:%u", NAMES_PROXY_ADDRESS, NAMES_PROXY_PORT);
+	for (size_t i = 0; !error && i < ARRAY_SIZE(variables); i++)
+		error = identity_format(identity, variables[i],
+					i < 2 ? url : "localhost,127.0.0.1,::1");
+	return error;
+}
+
+#define PROXY_VARIABLES 4
+
 static int identity_set_variables(struct guest_identity *identity,
 				  const struct run_options *options,
 				  const struct image_settings *settings, int terminal)
@@ -145,9 +164,9 @@ static int identity_set_variables(struct guest_identity *identity,
 	int error;
 
 	/* The six or seven below, the image's, the user's, and a NULL. */
-	identity->variables =
-		calloc(options->variable_count + image_strings_count(images) + 8 + SECRET_VARIABLES,
-		       sizeof(char *));
+	identity->variables = calloc(options->variable_count + image_strings_count(images) + 8 +
+					     SECRET_VARIABLES + PROXY_VARIABLES,
+				     sizeof(char *));
 	if (!identity->variables)
 		return -ENOMEM;
 	error = identity_format(identity, "PATH",
@@ -162,6 +181,8 @@ static int identity_set_variables(struct guest_identity *identity,
 	for (; !error && images && *images; images++)
 		error = identity_copy(identity, *images);
 	error = error ? error : identity_set_secrets(identity, options->secrets.set);
+	if (!error && options->network.proxy_env)
+		error = identity_set_proxy(identity);
 	for (unsigned int i = 0; !error && i < options->variable_count; i++) {
 		const char *given = options->variables[i];
 

@@ -82,7 +82,8 @@ static void deny(struct network_watch *watch, const char *host, uint16_t port, c
 void network_watch_begin(struct network_watch *watch)
 {
 	const struct route_policy *policy = &watch->settings->policy;
-	struct names_greeting greeting = {.offers = watch->settings->published_count ? OFFERS : 0};
+	struct names_greeting greeting = {.offers = watch->settings->published_count ? OFFERS : 0,
+					  .proxy = watch->proxy};
 	uint8_t bytes[NAMES_GREETING_BYTES];
 	size_t length;
 

@@ -20,6 +20,7 @@ struct network_watch {
 	unsigned int process_count;
 	int names_fd; /* to the guest's resolver; -1: gone */
 	int event_fd; /* to mvagent-relay; -1: there is none */
+	bool proxy;   /* there is to be one in the guest */
 	bool hold;    /* the terminal is the command's: sentences wait */
 	unsigned int said;
 	bool spent_said;

@@ -259,6 +259,7 @@ static void run_fill_supervisor(struct run *run, struct supervisor *supervisor)
 		.record = supervisor->record,
 		.names_fd = fd_take(&run->sockets.names[0]),
 		.event_fd = fd_take(&run->sockets.events[0]),
+		.proxy = run->options.network.proxy_env,
 		.hold = supervisor->terminal,
 		.processes = supervisor->processes,
 		.process_count = supervisor->process_count,

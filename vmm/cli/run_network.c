@@ -197,6 +197,9 @@ int run_network_apply(struct run_network *network, int option, const char *value
 		return set_resolver(network, value);
 	case NETWORK_ALLOW_BYTES:
 		return set_bytes(network, value);
+	case NETWORK_PROXY_ENV:
+		network->proxy_env = true;
+		return 0;
 	case NETWORK_PUBLISH:
 		return add_published(network, value);
 	default:

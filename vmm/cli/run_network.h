@@ -12,6 +12,7 @@
 /* Zero before use. */
 struct run_network {
 	struct relay_settings settings;
+	bool proxy_env;           /* a proxy in the guest, and variables that name it */
 	bool from[ALLOW_CLIENTS]; /* clients to be asked: run_network_ask_clients */
 };
 
@@ -26,6 +27,7 @@ enum network_option {
 	NETWORK_RESOLVER,
 	NETWORK_PUBLISH,
 	NETWORK_ALLOW_BYTES,
+	NETWORK_PROXY_ENV,
 	NETWORK_OPTIONS_END,
 };
 
@@ -41,7 +43,8 @@ enum network_option {
 	NETWORK_POLICY_OPTIONS{"allow-any-sni", no_argument, NULL, NETWORK_ANY_SNI}, \
 		{"resolver", required_argument, NULL, NETWORK_RESOLVER},             \
 		{"publish", required_argument, NULL, NETWORK_PUBLISH},               \
-		{"allow-bytes", required_argument, NULL, NETWORK_ALLOW_BYTES},
+		{"allow-bytes", required_argument, NULL, NETWORK_ALLOW_BYTES},       \
+		{"proxy-env", no_argument, NULL, NETWORK_PROXY_ENV},
 
 static inline bool network_is_option(int option)
 {

@@ -55,6 +55,8 @@ static const char usage[] =
 	"host's\n"
 	"  --allow-bytes SIZE    end all connections when the run has moved that many bytes over\n"
 	"                        the network, both ways together (suffixes K, M, G)\n"
+	"  --proxy-env           for programs that insist on a proxy: give them one, by\n"
+	"                        HTTPS_PROXY\n"
 	"  --publish [ADDRESS:]PORT:GUESTPORT\n"
 	"                        let this host's programs reach a server of the command's, at\n"
 	"                        PORT of 127.0.0.1 or ADDRESS\n"

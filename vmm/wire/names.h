@@ -9,14 +9,16 @@
 #ifndef MVAGENT_WIRE_NAMES_H
 #define MVAGENT_WIRE_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "vmm/base/limits.h"
 
-/* Little endian. Greeting: count of offers, count of addresses; each: family (4 or 6), 16 bytes,
+/* Little endian. Greeting: count of offers, whether there is to be a proxy (0 or 1), count of
+ * addresses; each: family (4 or 6), 16 bytes,
  * uint16 port. */
-#define NAMES_GREETING_HEADER 2U
+#define NAMES_GREETING_HEADER 3U
 #define NAMES_ADDRESS_BYTES   19U
 #define NAMES_GREETING_BYTES  (NAMES_GREETING_HEADER + LIMIT_ROUTE_ADDRESSES * NAMES_ADDRESS_BYTES)
 
@@ -28,9 +30,14 @@ struct names_address {
 
 struct names_greeting {
 	uint8_t offers;
+	bool proxy;
 	uint8_t address_count;
 	struct names_address addresses[LIMIT_ROUTE_ADDRESSES];
 };
+
+/* Where that proxy listens in the guest: beyond the addresses that names get (guest/ways.c). */
+#define NAMES_PROXY_ADDRESS "127.77.255.1"
+#define NAMES_PROXY_PORT    3128U
 
 /* Question: length of the name, the name. */
 #define NAMES_QUESTION_BYTES 256U
