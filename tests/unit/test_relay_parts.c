@@ -263,6 +263,7 @@ static void proxy_answers(void **state)
 static void settings_are_passed_on(void **state)
 {
 	struct relay_settings given = {0}, taken = {0};
+	struct address private;
 	int fd;
 
 	(void)state;
@@ -274,6 +275,9 @@ static void settings_are_passed_on(void **state)
 	assert_int_equal(proxy_read(&given.proxy, "http://u:p@[::1]:3128", "x"), 0);
 	strcpy(given.proxy.exceptions, "a, b");
 	strcpy(given.servers, "127.0.0.1:5353");
+	assert_int_equal(address_read("10.9.8.7", 8, &private), 0);
+	assert_int_equal(
+		route_policy_add_private(&given.policy, "mirror.example.com", 8443, &private), 0);
 	given.published_count = 1;
 	given.published[0] = (struct published_port){.port = 8080, .guest_port = 3000};
 	assert_int_equal(address_read("127.0.0.1", 9, &given.published[0].address), 0);
@@ -291,6 +295,9 @@ static void settings_are_passed_on(void **state)
 	assert_true(address_equals(&taken.policy.rules[1].address, &given.policy.rules[1].address));
 	assert_string_equal(taken.policy.rules[1].origin, "file, line 3");
 	assert_int_equal(taken.policy.rules[2].port, 0);
+	assert_int_equal(taken.policy.private_count, 1);
+	assert_null(
+		route_policy_objection(&taken.policy, "mirror.example.com", &private, 8443));
 	assert_true(taken.policy.any_server_name);
 	assert_string_equal(taken.proxy.host, "[::1]");
 	assert_string_equal(taken.proxy.credentials, given.proxy.credentials);

@@ -2,6 +2,7 @@
 /* Names, addresses and the rules about them. */
 #include "vmm/relay/policy.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -336,12 +337,49 @@ static void addresses_by_rule(void **state)
 			 ROUTE_ALLOWED);
 	/* What an allowed name may resolve to. */
 	assert_int_equal(address_read("10.0.0.5", 8, &address), 0);
-	assert_null(route_policy_objection(&f->policy, &address, 5432));
-	assert_string_equal(route_policy_objection(&f->policy, &address, 5433), "private");
+	assert_null(route_policy_objection(&f->policy, "example.com", &address, 5432));
+	assert_string_equal(route_policy_objection(&f->policy, "example.com", &address, 5433),
+			    "private");
 	assert_int_equal(address_read("8.8.8.8", 7, &address), 0);
-	assert_non_null(route_policy_objection(&f->policy, &address, 443));
+	assert_non_null(route_policy_objection(&f->policy, "example.com", &address, 443));
 	assert_int_equal(address_read("8.8.4.4", 7, &address), 0);
-	assert_null(route_policy_objection(&f->policy, &address, 443));
+	assert_null(route_policy_objection(&f->policy, "example.com", &address, 443));
+}
+
+/* For its own name and port alone, and no worse than private. */
+static void private_addresses(void **state)
+{
+	static const char *const bad[] = {"127.0.0.1", "::1",        "169.254.169.254", "fe80::1",
+					  "8.8.8.8",   "100.64.0.1", "0.0.0.0"};
+	struct fixture *f = *state;
+	struct address address;
+
+	allow(f, "mirror.example.com");
+	assert_int_equal(address_read("10.1.2.3", 8, &address), 0);
+	assert_int_equal(route_policy_add_private(&f->policy, "mirror.example.com", 443, &address),
+			 0);
+	assert_null(route_policy_objection(&f->policy, "mirror.example.com", &address, 443));
+	assert_string_equal(route_policy_objection(&f->policy, "mirror.example.com", &address, 80),
+			    "private");
+	assert_string_equal(route_policy_objection(&f->policy, "example.com", &address, 443),
+			    "private");
+	/* It is not allowed as such, and what is denied stays so. */
+	assert_int_equal(route_policy_decide(&f->policy, "10.1.2.3", 8, 443).verdict,
+			 ROUTE_NO_RULE);
+	address.bytes[3] = 4;
+	assert_string_equal(route_policy_objection(&f->policy, "mirror.example.com", &address, 443),
+			    "private");
+	address.bytes[3] = 3;
+	deny(f, "10.1.2.3");
+	assert_string_equal(route_policy_objection(&f->policy, "mirror.example.com", &address, 443),
+			    "denied by a rule");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(address_read(bad[i], strlen(bad[i]), &address), 0);
+		assert_int_equal(
+			route_policy_add_private(&f->policy, "mirror.example.com", 443, &address),
+			-EINVAL);
+	}
+	assert_int_equal(f->policy.private_count, 1);
 }
 
 static void bad_rules(void **state)
@@ -374,6 +412,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_below, setup, teardown),
 		cmocka_unit_test_setup_teardown(ports_of_a_host, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_by_rule, setup, teardown),
+		cmocka_unit_test_setup_teardown(private_addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_rules, setup, teardown),
 	};
 

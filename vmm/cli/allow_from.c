@@ -4,6 +4,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <limits.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,9 +78,34 @@ int allow_from_read_url(const char *url, size_t length, char place[NAME_BYTES + 
 	return 0;
 }
 
+/* A mirror of one's own often has a private address, which a name could not lead to otherwise. Only
+ * those that it has now count, and for that name alone. One that cannot be found is found wanting
+ * when it is used. */
+static void add_private_addresses(struct route_policy *policy, const char *origin, const char *name,
+				  uint16_t port)
+{
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+	char text[ADDRESS_TEXT_BYTES];
+
+	if (getaddrinfo(name, NULL, &hints, &found) != 0)
+		return;
+	for (const struct addrinfo *entry = found; entry; entry = entry->ai_next) {
+		struct address address;
+
+		if (address_of_socket(entry->ai_addr, &address) < 0 ||
+		    !route_policy_objection(policy, name, &address, port) ||
+		    route_policy_add_private(policy, name, port, &address) < 0)
+			continue;
+		address_write(&address, text);
+		log_warning("%s allows %s at its private address %s", origin, name, text);
+	}
+	freeaddrinfo(found);
+}
+
 static int add_place(struct route_policy *policy, enum allow_client client, const char *place)
 {
-	char origin[64];
+	char origin[64], name[NAME_BYTES] = "";
 	const char *colon = strrchr(place, ':');
 	const size_t length = (size_t)(colon - place);
 	int error;
@@ -89,9 +115,12 @@ static int add_place(struct route_policy *policy, enum allow_client client, cons
 		return 0;
 	snprintf(origin, sizeof(origin), "--allow-from %s", names[client]);
 	error = route_policy_add(policy, false, place, origin);
-	if (!error)
-		log_warning("%s allows %s", origin, place);
-	return error;
+	if (error)
+		return error;
+	log_warning("%s allows %s", origin, place);
+	memcpy(name, place, length);
+	add_private_addresses(policy, origin, name, (uint16_t)atoi(colon + 1));
+	return 0;
 }
 
 /* All URLs in the text, which are words of their own or in quotes. Returns their count, or -errno.

@@ -84,6 +84,15 @@ static void add_network(cJSON *policy, const struct relay_settings *settings)
 	list = cJSON_AddArrayToObject(network, "rules");
 	for (unsigned int i = 0; i < settings->policy.count; i++)
 		add_text(list, settings->policy.rules[i].origin);
+	list = cJSON_AddArrayToObject(network, "private");
+	for (unsigned int i = 0; i < settings->policy.private_count; i++) {
+		const struct route_private *added = &settings->policy.privates[i];
+		char address[ADDRESS_TEXT_BYTES], text[NAME_BYTES + ADDRESS_TEXT_BYTES + 16];
+
+		address_write(&added->address, address);
+		snprintf(text, sizeof(text), "%s:%u at %s", added->name, added->port, address);
+		add_text(list, text);
+	}
 	cJSON_AddBoolToObject(network, "any_server_name", settings->policy.any_server_name);
 	cJSON_AddItemToObject(network, "servers", canonical_text(settings->servers, TEXT_LIMIT));
 	canonical_add_count(network, "byte_limit", (double)settings->byte_limit);

@@ -35,4 +35,7 @@ bool address_equals(const struct address *one, const struct address *other);
  * instance; NULL for an address of the public internet. */
 const char *address_objection(const struct address *address);
 
+/* Whether it belongs to somebody's own network (RFC 1918, RFC 4193), and is nothing worse. */
+bool address_is_private(const struct address *address);
+
 #endif

@@ -338,7 +338,8 @@ static void on_found(struct lookup_waiter *waiter, const struct lookup_result *r
 	}
 	connection->dial.count = 0;
 	for (unsigned int i = 0; i < result->count; i++) {
-		const char *why = route_policy_objection(policy, &result->addresses[i], port);
+		const char *why = route_policy_objection(policy, connection->host,
+							 &result->addresses[i], port);
 
 		if (!why) {
 			connection->dial.addresses[connection->dial.count++] = result->addresses[i];

@@ -102,6 +102,21 @@ int route_policy_add(struct route_policy *policy, bool deny, const char *text, c
 	return 0;
 }
 
+int route_policy_add_private(struct route_policy *policy, const char *name, uint16_t port,
+			     const struct address *address)
+{
+	struct route_private *added = &policy->privates[policy->private_count];
+
+	if (policy->private_count == LIMIT_ROUTE_ADDRESSES)
+		return -E2BIG;
+	if (!port || !address_is_private(address) || name_read(name, strlen(name), added->name) < 0)
+		return -EINVAL;
+	added->port = port;
+	added->address = *address;
+	policy->private_count++;
+	return 0;
+}
+
 void route_policy_free(struct route_policy *policy)
 {
 	for (unsigned int i = 0; i < policy->count; i++)
@@ -186,15 +201,30 @@ struct route_decision route_policy_decide(const struct route_policy *policy, con
 	return port ? decide_port(policy, &subject, port) : decide_host(policy, &subject);
 }
 
-const char *route_policy_objection(const struct route_policy *policy, const struct address *address,
-				   uint16_t port)
+static bool was_added_for(const struct route_policy *policy, const char *host,
+			  const struct address *address, uint16_t port)
+{
+	for (unsigned int i = 0; i < policy->private_count; i++) {
+		const struct route_private *added = &policy->privates[i];
+
+		if (added->port == port && strcmp(added->name, host) == 0 &&
+		    address_equals(&added->address, address))
+			return true;
+	}
+	return false;
+}
+
+const char *route_policy_objection(const struct route_policy *policy, const char *host,
+				   const struct address *address, uint16_t port)
 {
 	struct subject subject = {.is_address = true, .address = *address};
 	struct route_decision decision = decide_port(policy, &subject, port);
 
 	if (decision.verdict == ROUTE_DENIED)
 		return "denied by a rule";
-	return decision.verdict == ROUTE_ALLOWED ? NULL : address_objection(address);
+	if (decision.verdict == ROUTE_ALLOWED || was_added_for(policy, host, address, port))
+		return NULL;
+	return address_objection(address);
 }
 
 unsigned int route_policy_ports(const struct route_policy *policy, const char *host, size_t length,

@@ -33,16 +33,31 @@ struct route_rule {
 	char *origin;  /* how the user gave it: "--allow example.com" */
 };
 
+/* A private address that a name may have all the same: a client of the user's own is set up for
+ * that name, which had that address when the run began (--allow-from). */
+struct route_private {
+	char name[NAME_BYTES];
+	uint16_t port;
+	struct address address;
+};
+
 /* Zero before use. */
 struct route_policy {
 	bool any_server_name; /* TLS to a host may name another, or none: --allow-any-sni */
 	unsigned int count;
 	struct route_rule *rules;
+	unsigned int private_count;
+	struct route_private privates[LIMIT_ROUTE_ADDRESSES];
 };
 
 /* Adds HOST[:PORT], *.HOST[:PORT], ADDRESS[:PORT] or [ADDRESS]:PORT. @origin is copied. 0 or -errno
  * with the sentence printed. */
 int route_policy_add(struct route_policy *policy, bool deny, const char *text, const char *origin);
+
+/* Adds such an address. 0; -EINVAL when it is no private one (what is loopback, link-local or
+ * metadata stays refused), or no name; -E2BIG. */
+int route_policy_add_private(struct route_policy *policy, const char *name, uint16_t port,
+			     const struct address *address);
 void route_policy_free(struct route_policy *policy);
 
 enum route_verdict {
@@ -63,10 +78,10 @@ struct route_decision {
 struct route_decision route_policy_decide(const struct route_policy *policy, const char *host,
 					  size_t length, uint16_t port);
 
-/* An address that an allowed name has: NULL when it may be connected to (it is public, or a rule
- * allows it by itself), or what is against it. */
-const char *route_policy_objection(const struct route_policy *policy, const struct address *address,
-				   uint16_t port);
+/* An address that @host, an allowed name in its one form, has: NULL when it may be connected to (it
+ * is public, a rule allows it by itself, or it was added for that name), or what is against it. */
+const char *route_policy_objection(const struct route_policy *policy, const char *host,
+				   const struct address *address, uint16_t port);
 
 /* The ports of a host that are allowed; returns their count. */
 unsigned int route_policy_ports(const struct route_policy *policy, const char *host, size_t length,

@@ -35,6 +35,12 @@ static void write_all(FILE *file, const struct relay_settings *settings)
 
 	for (unsigned int i = 0; i < settings->policy.count; i++)
 		write_rule(file, &settings->policy.rules[i]);
+	for (unsigned int i = 0; i < settings->policy.private_count; i++) {
+		const struct route_private *added = &settings->policy.privates[i];
+
+		address_write(&added->address, address);
+		fprintf(file, "private\t%s:%u\t%s\n", added->name, added->port, address);
+	}
 	if (settings->policy.any_server_name)
 		fputs("any-server-name\t\t\n", file);
 	if (settings->proxy.host[0])
@@ -130,7 +136,20 @@ static int read_placeholder(struct relay_settings *settings, const char *name, c
 	return 0;
 }
 
-static int read_line(struct relay_settings *settings, const char *word, const char *first,
+static int read_private(struct relay_settings *settings, char *place, const char *text)
+{
+	char *colon = strrchr(place, ':');
+	struct address address;
+	uint64_t port;
+
+	if (!colon || number_parse(colon + 1, 1, UINT16_MAX, &port) < 0 ||
+	    address_read(text, strlen(text), &address) < 0)
+		return -EINVAL;
+	*colon = '\0';
+	return route_policy_add_private(&settings->policy, place, (uint16_t)port, &address);
+}
+
+static int read_line(struct relay_settings *settings, const char *word, char *first,
 		     const char *second)
 {
 	if (strcmp(word, "allow") == 0 || strcmp(word, "deny") == 0)
@@ -149,6 +168,8 @@ static int read_line(struct relay_settings *settings, const char *word, const ch
 	if (strcmp(word, "exceptions") == 0)
 		return copy_text(settings->proxy.exceptions, sizeof(settings->proxy.exceptions),
 				 first);
+	if (strcmp(word, "private") == 0)
+		return read_private(settings, first, second);
 	if (strcmp(word, "bytes") == 0)
 		return number_parse(first, 1, UINT64_MAX, &settings->byte_limit);
 	if (strcmp(word, "servers") == 0)
