@@ -9,7 +9,7 @@ import harness
 from harness import directory, expect, expect_equal, expect_in
 
 SETTINGS = """[user]
-	name = Ada "Countess" Lovelace
+	name = "Ada \\"Countess\\" Lovelace"
 	email = ada@example.com
 	signingkey = 0123456789ABCDEF
 [credential]

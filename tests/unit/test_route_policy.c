@@ -349,8 +349,10 @@ static void addresses_by_rule(void **state)
 /* For its own name and port alone, and no worse than private. */
 static void private_addresses(void **state)
 {
-	static const char *const bad[] = {"127.0.0.1", "::1",        "169.254.169.254", "fe80::1",
-					  "8.8.8.8",   "100.64.0.1", "0.0.0.0"};
+	static const char *const bad[] = {"127.0.0.1", "::1",     "169.254.169.254",
+					  "fe80::1",   "8.8.8.8", "100.100.100.200",
+					  "0.0.0.0"};
+	static const char *const used[] = {"100.64.0.1", "198.18.0.7", "203.0.113.80", "fd00::1"};
 	struct fixture *f = *state;
 	struct address address;
 
@@ -380,6 +382,13 @@ static void private_addresses(void **state)
 			-EINVAL);
 	}
 	assert_int_equal(f->policy.private_count, 1);
+	/* What networks use as if it were private. */
+	for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+		assert_int_equal(address_read(used[i], strlen(used[i]), &address), 0);
+		assert_int_equal(
+			route_policy_add_private(&f->policy, "mirror.example.com", 443, &address),
+			0);
+	}
 }
 
 static void bad_rules(void **state)

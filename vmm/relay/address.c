@@ -16,8 +16,6 @@ struct range {
 	const char *objection;
 };
 
-static const char private_network[] = "private";
-
 /* The registries of special addresses: RFC 6890 and its updates. The first that fits counts. */
 static const struct range ranges4[] = {
 	{{169, 254, 169, 254}, 32, "a cloud's metadata service"},
@@ -25,15 +23,15 @@ static const struct range ranges4[] = {
 	{{100, 100, 100, 200}, 32, "a cloud's metadata service"},
 	{{192, 0, 0, 192}, 32, "a cloud's metadata service"},
 	{{0}, 8, "this host"},
-	{{10}, 8, private_network},
+	{{10}, 8, "private"},
 	{{100, 64}, 10, "shared by a provider's customers"},
 	{{127}, 8, "loopback"},
 	{{169, 254}, 16, "link-local"},
-	{{172, 16}, 12, private_network},
+	{{172, 16}, 12, "private"},
 	{{192, 0, 0}, 24, "reserved"},
 	{{192, 0, 2}, 24, "reserved for documentation"},
 	{{192, 88, 99}, 24, "reserved"},
-	{{192, 168}, 16, private_network},
+	{{192, 168}, 16, "private"},
 	{{198, 18}, 15, "reserved for benchmarks"},
 	{{198, 51, 100}, 24, "reserved for documentation"},
 	{{203, 0, 113}, 24, "reserved for documentation"},
@@ -45,17 +43,15 @@ static const struct range ranges6[] = {
 	{{0xfd, 0x00, 0x0e, 0xc2, [15] = 0x54, [14] = 0x02}, 128, "a cloud's metadata service"},
 	{{[15] = 1}, 128, "loopback"},
 	{{0}, 96, "reserved"}, /* unspecified, and IPv4-compatible addresses */
-	{{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01},
-	 48,
-	 private_network},              /* RFC 8215: NAT64 of a site's own */
-	{{0x01}, 64, "reserved"},       /* RFC 6666 */
-	{{0x20, 0x01}, 23, "reserved"}, /* RFC 2928, Teredo too */
+	{{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48, "private"}, /* RFC 8215: NAT64 of a site's own */
+	{{0x01}, 64, "reserved"},                              /* RFC 6666 */
+	{{0x20, 0x01}, 23, "reserved"},                        /* RFC 2928, Teredo too */
 	{{0x20, 0x01, 0x0d, 0xb8}, 32, "reserved for documentation"},
 	{{0x3f, 0xff}, 20, "reserved for documentation"},
 	{{0x5f}, 16, "reserved"}, /* RFC 9602 */
-	{{0xfc}, 7, private_network},
+	{{0xfc}, 7, "private"},
 	{{0xfe, 0x80}, 10, "link-local"},
-	{{0xfe, 0xc0}, 10, private_network},
+	{{0xfe, 0xc0}, 10, "private"},
 	{{0xff}, 8, "multicast"},
 };
 
@@ -105,9 +101,19 @@ const char *address_objection(const struct address *address)
 
 bool address_is_private(const struct address *address)
 {
+	static const char *const own[] = {
+		"private",
+		"shared by a provider's customers",
+		"reserved for documentation",
+		"reserved for benchmarks",
+	};
 	const char *objection = address_objection(address);
 
-	return objection && strcmp(objection, private_network) == 0;
+	for (size_t i = 0; objection && i < ARRAY_SIZE(own); i++) {
+		if (strcmp(objection, own[i]) == 0)
+			return true;
+	}
+	return false;
 }
 
 static void address_set(struct address *address, int family, const void *bytes)

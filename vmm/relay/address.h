@@ -35,7 +35,9 @@ bool address_equals(const struct address *one, const struct address *other);
  * instance; NULL for an address of the public internet. */
 const char *address_objection(const struct address *address);
 
-/* Whether it belongs to somebody's own network (RFC 1918, RFC 4193), and is nothing worse. */
+/* Whether it may be a host of somebody's own network: private addresses (RFC 1918, RFC 4193), and
+ * ranges that networks use as if they were (100.64.0.0/10, those for documentation and benchmarks).
+ * Nothing that is this host, link-local or a metadata service. */
 bool address_is_private(const struct address *address);
 
 #endif
