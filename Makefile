@@ -179,6 +179,16 @@ $(POSIX):
 .PHONY: posix-programs
 posix-programs: $(POSIX)
 
+# A client of the guest tests, where there is a compiler for it. Without cgo it is static, and finds names by itself.
+GO ?= $(shell command -v go)
+CLIENTS := $(if $(GO),$(BUILD)/tests/clients/fetch)
+$(BUILD)/tests/clients/fetch: tests/clients/fetch.go
+	$(call say,GO,$<)
+	@mkdir -p $(@D)
+	$(Q)CGO_ENABLED=0 GO111MODULE=off GOCACHE=$(abspath $(BUILD))/go-cache $(GO) build -trimpath -ldflags '-s -w' -o $@ $<
+.PHONY: client-programs
+client-programs: $(CLIENTS)
+
 STEPS ?= 1000000
 .PHONY: posix
 posix: all posix-programs
@@ -236,7 +246,7 @@ tsan: executables hostile tsan-machine
 
 check:
 	$(Q)tools/setup
-	$(Q)$(MAKE) --no-print-directory all image unit replay hostile posix-programs
+	$(Q)$(MAKE) --no-print-directory all image unit replay hostile posix-programs client-programs
 	$(Q)tests/run --build $(BUILD) all
 
 demo:
