@@ -26,7 +26,7 @@ CFLAGS_ALL = -std=gnu11 $(WARNINGS) -fPIE -fstack-protector-strong $(if $(SANITI
 LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
 # One archive for each directory, lowest first: a directory may include only from those before it.
-DIRECTORIES := base jail loop wire virtio review record checklist relay secret root fs image machine cli
+DIRECTORIES := base jail loop wire virtio review record checklist relay secret sign root fs image machine cli
 define archive
 $(1)_SOURCES := $$(filter-out vmm/$(1)/main.c,$$(wildcard vmm/$(1)/*.c))
 $(1)_OBJECTS := $$(patsubst %.c,$$(BUILD)/obj/%.o,$$($(1)_SOURCES))
@@ -43,7 +43,7 @@ say = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
 EXECUTABLES := $(BUILD)/bin/mvagent $(BUILD)/libexec/mvagent/mvagent-vmm \
 	$(BUILD)/libexec/mvagent/mvagent-fs $(BUILD)/libexec/mvagent/mvagent-blk \
 	$(BUILD)/libexec/mvagent/mvagent-image $(BUILD)/libexec/mvagent/mvagent-relay \
-	$(BUILD)/libexec/mvagent/mvagent-secret
+	$(BUILD)/libexec/mvagent/mvagent-secret $(BUILD)/libexec/mvagent/mvagent-sign
 GUEST := $(BUILD)/share/mvagent/initramfs.cpio
 KERNEL := $(BUILD)/share/mvagent/vmlinux
 # Lists of hosts for --allow-preset.
@@ -78,7 +78,7 @@ $(1): $$(BUILD)/obj/vmm/$(2)/main.o $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $$^ $(4) -o $$@
 endef
-$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli image fs root relay secret checklist record review wire jail base,$(CJSON) $(CRYPTO) -l:libseccomp.a))
+$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli image fs root relay secret sign checklist record review wire jail base,$(CJSON) $(CRYPTO) -l:libseccomp.a))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-vmm,machine,machine virtio loop wire jail base,-l:liburing.a -l:libseccomp.a -lfdt -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs review virtio wire loop jail base,-l:liburing.a -l:libseccomp.a $(CRYPTO) -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a $(CRYPTO)))
@@ -87,6 +87,8 @@ $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-image,image,image root
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-relay,relay,relay wire loop jail base,-l:libcares.a -l:liburing.a -l:libseccomp.a -lpthread))
 
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-secret,secret,secret wire loop jail base,-l:libssl.a $(CRYPTO) -l:liburing.a -l:libseccomp.a -lpthread))
+
+$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-sign,sign,sign wire jail base,$(CRYPTO) -l:libseccomp.a))
 
 # The guest: one static program in an initramfs.
 GUEST_SOURCES := $(wildcard guest/*.c) $(wildcard vmm/wire/session*.c) vmm/wire/notify.c vmm/wire/relay.c vmm/wire/names.c vmm/base/fd.c vmm/base/flow.c
@@ -124,7 +126,7 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
 UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:libssl.a -l:liburing.a -l:libcares.a -lfdt -larchive $(CJSON) $(CRYPTO) -lpthread
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine image fs root relay secret checklist record review virtio wire loop jail base)
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine image fs root relay secret sign checklist record review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@
@@ -136,7 +138,7 @@ unit: $(UNIT_TESTS) $(EXECUTABLES)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_REPLAYS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SOURCES))
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o \
-		$(call archives,guest cli machine image fs root relay secret checklist record review virtio wire loop jail base)
+		$(call archives,guest cli machine image fs root relay secret sign checklist record review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(UNIT_LIBRARIES) -o $@

@@ -148,6 +148,13 @@ void bridge_carry(struct bridge *bridge, int client, const char *name, uint16_t 
 	carry(bridge, client, &request, false, NULL, 0);
 }
 
+void bridge_carry_agent(struct bridge *bridge, int client)
+{
+	const struct relay_request request = {.kind = RELAY_SIGN};
+
+	carry(bridge, client, &request, false, NULL, 0);
+}
+
 void bridge_carry_request(struct bridge *bridge, int client, const char *name, uint16_t port,
 			  const void *rest, size_t rest_length)
 {

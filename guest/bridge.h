@@ -53,6 +53,9 @@ void bridge_carry(struct bridge *bridge, int client, const char *name, uint16_t 
 void bridge_carry_request(struct bridge *bridge, int client, const char *name, uint16_t port,
 			  const void *rest, size_t rest_length);
 
+/* Takes over @client, who wants to speak to the host's ssh-agent. */
+void bridge_carry_agent(struct bridge *bridge, int client);
+
 /* Sees to it that so many streams wait for somebody on the host. */
 void bridge_offer(struct bridge *bridge, unsigned int count);
 

@@ -116,6 +116,14 @@ static int finish_streams(const int streams[3], struct failure *failure)
 	return 0;
 }
 
+/* To a file of the guest's; "": nothing. */
+static int add_lines(const char *path, const char *lines, struct failure *failure)
+{
+	int error = *lines ? files_append(path, lines) : 0;
+
+	return error ? failure_set(failure, SESSION_STAGE_SETUP, error, "writing %s", path) : 0;
+}
+
 /* What the command finds: its user and home, the machine's name, the shares. */
 static int prepare(const struct session_start *start, struct shares *shares,
 		   struct failure *failure)
@@ -131,12 +139,12 @@ static int prepare(const struct session_start *start, struct shares *shares,
 		error = names_add_user(start, failure);
 	if (!error && start->authority[0])
 		error = trust_add(start->authority, failure);
-	if (!error && start->git_config[0]) {
-		error = files_append(SESSION_GIT_CONFIG_FILE, start->git_config);
-		if (error)
-			failure_set(failure, SESSION_STAGE_SETUP, error, "writing %s",
-				    SESSION_GIT_CONFIG_FILE);
-	}
+	if (!error)
+		error = add_lines(SESSION_GIT_CONFIG_FILE, start->git_config, failure);
+	if (!error && start->known_hosts[0] && mkdir("/etc/ssh", 0755) < 0 && errno != EEXIST)
+		error = failure_set(failure, SESSION_STAGE_SETUP, -errno, "making /etc/ssh");
+	if (!error)
+		error = add_lines(SESSION_KNOWN_HOSTS_FILE, start->known_hosts, failure);
 	if (error)
 		return error;
 	error = directories_make_home(&owner);

@@ -12,14 +12,17 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "guest/agent_socket.h"
 #include "guest/connect_proxy.h"
 #include "guest/files.h"
 #include "guest/resolver.h"
 #include "guest/ways.h"
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
+#include "vmm/wire/sign.h"
 
 #define DNS_PORT 53
 
@@ -63,13 +66,15 @@ struct network {
 	struct bridge bridge;
 	struct ways ways;
 	struct connect_proxy proxy;
+	int agent; /* a listener; -1: there is none */
 };
 
 enum {
 	TAG_RESOLVER,
 	TAG_BRIDGE = TAG_RESOLVER + RESOLVER_TAGS,
 	TAG_PROXY = TAG_BRIDGE + BRIDGE_TAGS,
-	TAG_WAYS = TAG_PROXY + CONNECT_PROXY_TAGS,
+	TAG_AGENT = TAG_PROXY + CONNECT_PROXY_TAGS,
+	TAG_WAYS,
 };
 
 static void handle(struct network *network, const struct epoll_event *event)
@@ -78,6 +83,8 @@ static void handle(struct network *network, const struct epoll_event *event)
 
 	if (tag >= TAG_WAYS)
 		ways_accept(&network->ways, tag - TAG_WAYS);
+	else if (tag == TAG_AGENT)
+		agent_socket_accept(network->agent, &network->bridge);
 	else if (tag >= TAG_PROXY)
 		connect_proxy_handle(&network->proxy, tag - TAG_PROXY);
 	else if (tag >= TAG_BRIDGE)
@@ -98,6 +105,16 @@ static void open_proxy(struct network *network, int epoll)
 		message("there is no proxy: errno %d", -error);
 }
 
+/* For ssh and git (--ssh-agent). */
+static void open_agent(struct network *network, int epoll)
+{
+	if (mkdir("/run/mvagent", 0755) < 0 && errno != EEXIST)
+		message("cannot make /run/mvagent: errno %d", errno);
+	network->agent = agent_socket_open(SIGN_GUEST_SOCKET, epoll, TAG_AGENT);
+	if (network->agent < 0)
+		message("there is no ssh-agent: errno %d", -network->agent);
+}
+
 static noreturn void serve(struct network *network, int ready)
 {
 	const struct dns_names names = {
@@ -111,6 +128,8 @@ static noreturn void serve(struct network *network, int ready)
 	/* Without somebody to ask, no name is known. */
 	if (!error && ways_open(&network->ways, &network->bridge, epoll, TAG_WAYS) < 0)
 		message("the host answers no questions about names");
+	if (network->ways.wants_agent)
+		open_agent(network, epoll);
 	if (network->ways.wants_proxy)
 		open_proxy(network, epoll);
 	fd_close(&ready);

@@ -181,6 +181,7 @@ int ways_open(struct ways *ways, struct bridge *bridge, int epoll, uint32_t tag)
 			message("an address that is allowed cannot be used: errno %d", -error);
 	}
 	ways->wants_proxy = greeting.proxy;
+	ways->wants_agent = greeting.ssh_agent;
 	bridge_offer(bridge, greeting.offers);
 	return 0;
 }

@@ -35,6 +35,7 @@ struct ways {
 	uint32_t tag;
 	struct bridge *bridge;
 	bool wants_proxy; /* --proxy-env: guest/connect_proxy.h */
+	bool wants_agent; /* --ssh-agent: guest/agent_socket.h */
 	unsigned int name_count;
 	unsigned int listener_count;
 	struct ways_name names[WAYS_NAMES];

@@ -61,7 +61,7 @@ class Relay:
 
     program = None
 
-    def __init__(self, *lines, secret_fd=None):
+    def __init__(self, *lines, secret_fd=None, sign_fd=None):
         settings = os.memfd_create("settings")
         os.write(settings, "".join(f"{a}\t{b}\t{c}\n" for a, b, c in lines).encode())
         os.lseek(settings, 0, os.SEEK_SET)
@@ -73,6 +73,8 @@ class Relay:
         numbers = {"settings": settings, "lender": lender.fileno(), "event": events.fileno()}
         if secret_fd is not None:
             numbers["secret"] = secret_fd
+        if sign_fd is not None:
+            numbers["sign"] = sign_fd
         words = [word for name, number in numbers.items() for word in (f"--{name}-fd", str(number))]
         self.process = subprocess.Popen([self.program, *words], pass_fds=tuple(numbers.values()), stderr=subprocess.PIPE, env={})
         os.close(settings)
@@ -775,6 +777,32 @@ def test_bytes_that_suffice():
             expect_equal(read_all(made), b"0123456789", "what came back")
         expect_equal(relay.event()[:1], (EVENT_ENDED,), "what was told")
         relay.no_event()
+
+
+def test_streams_to_the_agent():
+    """They are handed over with what was said so far; where there is nobody, they are denied."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(LIMIT)
+    request = struct.pack("<BBHBB", 1, 3, 0, 0, 0)
+    with ours, theirs, Relay(allow("git.test:22"), sign_fd=theirs.fileno()) as relay:
+        for said in (b"", b"\0\0\0\1\x0b"):
+            with relay.stream() as made:
+                made.sendall(request + said)
+                expect_equal(made.recv(1), bytes([CONNECTED]), "status")
+                message, fds, *_ = socket.recv_fds(ours, 65536, 4)
+                length = struct.unpack_from("=I", message)[0]
+                with socket.socket(fileno=fds[0]) as handed:
+                    handed.settimeout(LIMIT)
+                    got = message[4:]
+                    expect_equal((len(fds), length), (1, len(got)), "what was handed over")
+                    got += read_exactly(handed, len(said) - len(got))
+                    expect_equal(got, said, "what was said so far")
+                    handed.sendall(b"answer")
+                    expect_equal(read_exactly(made, 6), b"answer")
+        relay.no_event()
+    with Relay(allow("git.test:22")) as relay, relay.stream() as made:
+        made.sendall(request)
+        expect_equal(made.recv(1), bytes([DENIED]), "status where there is no agent")
 
 
 def test_jail():

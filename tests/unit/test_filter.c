@@ -209,6 +209,13 @@ static void test_vmm_is_stopped(void **state)
 	expect_killed(filter_vmm, "vmm", file_attacks, ARRAY_SIZE(file_attacks));
 }
 
+static void test_sign_is_stopped(void **state)
+{
+	(void)state;
+	expect_killed(filter_sign, "sign", attacks, ARRAY_SIZE(attacks));
+	expect_killed(filter_sign, "sign", file_attacks, ARRAY_SIZE(file_attacks));
+}
+
 static void test_secret_is_stopped(void **state)
 {
 	(void)state;
@@ -291,8 +298,8 @@ static void test_work_goes_on(void **state)
 #ifdef __SANITIZE_ADDRESS__
 	skip(); /* a sanitizer makes calls of its own at the end */
 #endif
-	const struct filter_rule *roles[] = {filter_fs, filter_blk, filter_blk_host, filter_vmm,
-					     filter_secret};
+	const struct filter_rule *roles[] = {filter_fs,  filter_blk,    filter_blk_host,
+					     filter_vmm, filter_secret, filter_sign};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(roles); i++) {
@@ -368,10 +375,10 @@ static void test_all_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fs_is_stopped),      cmocka_unit_test(test_blk_is_stopped),
-		cmocka_unit_test(test_vmm_is_stopped),     cmocka_unit_test(test_secret_is_stopped),
-		cmocka_unit_test(test_work_goes_on),       cmocka_unit_test(test_all_threads),
-		cmocka_unit_test(test_thread_that_begins),
+		cmocka_unit_test(test_fs_is_stopped),   cmocka_unit_test(test_blk_is_stopped),
+		cmocka_unit_test(test_vmm_is_stopped),  cmocka_unit_test(test_secret_is_stopped),
+		cmocka_unit_test(test_sign_is_stopped), cmocka_unit_test(test_work_goes_on),
+		cmocka_unit_test(test_all_threads),     cmocka_unit_test(test_thread_that_begins),
 	};
 
 	return cmocka_run_group_tests_name("filter", tests, NULL, NULL);

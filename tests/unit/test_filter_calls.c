@@ -35,6 +35,7 @@ static const struct role roles[] = {
 	{"mvagent-image", filter_image_directory, {"image", "base"}},
 	{"mvagent-vmm", filter_vmm, {"machine", "virtio", "loop", "wire", "base"}},
 	{"mvagent-secret", filter_secret, {"secret", "loop", "wire", "base"}},
+	{"mvagent-sign", filter_sign, {"sign", "wire", "base"}},
 };
 
 /* Functions of the C library by the call that they make, where the names differ. */
@@ -72,7 +73,8 @@ static const struct {
 	{"vhost_listen.o", "socket"},
 	{"vhost_listen.o", "unlink"},
 	{"loop_epoll.o", "epoll_create1"},
-	{"host_plan.o", "open"}, /* the host's tree is read before it is served */
+	{"policy.o", "memfd_create"}, /* the supervisor writes it for mvagent-sign */
+	{"host_plan.o", "open"},      /* the host's tree is read before it is served */
 	{"host_plan.o", "openat"},
 	{"host_plan.o", "readlinkat"},
 	{"host_tree.o", "geteuid"},
@@ -238,7 +240,7 @@ static void test_calls_are_allowed(void **state)
 		for (const char *const *name = roles[i].archives; *name; name++)
 			found += check_archive(&roles[i], *name, executable);
 		/* The check itself sees something. */
-		assert_true(found > 20);
+		assert_true(found > 5);
 	}
 	free(executable);
 }

@@ -296,8 +296,7 @@ static void settings_are_passed_on(void **state)
 	assert_string_equal(taken.policy.rules[1].origin, "file, line 3");
 	assert_int_equal(taken.policy.rules[2].port, 0);
 	assert_int_equal(taken.policy.private_count, 1);
-	assert_null(
-		route_policy_objection(&taken.policy, "mirror.example.com", &private, 8443));
+	assert_null(route_policy_objection(&taken.policy, "mirror.example.com", &private, 8443));
 	assert_true(taken.policy.any_server_name);
 	assert_string_equal(taken.proxy.host, "[::1]");
 	assert_string_equal(taken.proxy.credentials, given.proxy.credentials);

@@ -39,6 +39,7 @@ static struct session_start example(void)
 		.host_name = "engine",
 		.directory = "/home/ada/repo",
 		.authority = "-----BEGIN CERTIFICATE-----\n",
+		.known_hosts = "git.test ssh-ed25519 AAAA\n",
 		.git_config = "[user]\n\tname = \"Ada\"\n",
 		.share_count = ARRAY_SIZE(shares),
 		.shares = shares,
@@ -60,6 +61,7 @@ static void assert_same_start(const struct session_start *a, const struct sessio
 {
 	assert_string_equal(a->authority, b->authority);
 	assert_string_equal(a->git_config, b->git_config);
+	assert_string_equal(a->known_hosts, b->known_hosts);
 	assert_int_equal(a->flags, b->flags);
 	assert_int_equal(a->uid, b->uid);
 	assert_int_equal(a->gid, b->gid);

@@ -77,6 +77,18 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_SECRET_DENIALS       64U   /* that are told, each once */
 #define LIMIT_AUTHORITY_BYTES      4096U /* of its certificate, as text */
 
+/* Signatures by the host's ssh-agent (vmm/sign). An agent says no more than OpenSSH's does (its
+ * AGENT_MAX_LEN); what a client asks to be signed is the head of a log-in, with a key or two. */
+#define LIMIT_SIGN_RULES         16U
+#define LIMIT_SIGN_HOST_KEYS     8U /* of one host */
+#define LIMIT_SIGN_KEY_BYTES     4096U
+#define LIMIT_SIGN_PATTERN_BYTES 256U
+#define LIMIT_SIGN_SESSION_BYTES 64U /* the hash of a key exchange */
+#define LIMIT_SIGN_REQUEST_BYTES 32768U
+#define LIMIT_SIGN_ANSWER_BYTES  262144U
+#define LIMIT_SIGN_CONNECTIONS   16U
+#define LIMIT_SIGN_USER_BYTES    64U /* that are told */
+
 /* Small devices: what one request may ask for */
 #define LIMIT_RNG_REQUEST_BYTES 65536U
 #define LIMIT_BALLOON_PAGES     1024 /* Linux sends 256: VIRTIO_BALLOON_ARRAY_PFNS_MAX */

@@ -102,7 +102,8 @@ static void check_part(struct diagnosis *diagnosis, const char *name, const char
 static int check_parts(struct diagnosis *diagnosis)
 {
 	static const char *const programs[] = {"mvagent-vmm",   "mvagent-fs",    "mvagent-blk",
-					       "mvagent-image", "mvagent-relay", "mvagent-secret"};
+					       "mvagent-image", "mvagent-relay", "mvagent-secret",
+					       "mvagent-sign"};
 	struct installation installation;
 	char path[PATH_MAX];
 	int error = installation_find(&installation);

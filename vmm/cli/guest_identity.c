@@ -13,6 +13,7 @@
 #include "vmm/base/log.h"
 #include "vmm/wire/names.h"
 #include "vmm/wire/session.h"
+#include "vmm/wire/sign.h"
 
 /* The agent's ids when root invokes mvagent: agents refuse to run unattended as root. */
 #define AGENT_ID   1000U
@@ -154,7 +155,7 @@ static int identity_set_proxy(struct guest_identity *identity)
 	return error;
 }
 
-#define PROXY_VARIABLES 4
+#define PROXY_VARIABLES 5 /* and the agent's */
 
 static int identity_set_variables(struct guest_identity *identity,
 				  const struct run_options *options,
@@ -183,6 +184,8 @@ static int identity_set_variables(struct guest_identity *identity,
 	error = error ? error : identity_set_secrets(identity, options->secrets.set);
 	if (!error && options->network.proxy_env)
 		error = identity_set_proxy(identity);
+	if (!error && options->sign.policy)
+		error = identity_format(identity, "SSH_AUTH_SOCK", SIGN_GUEST_SOCKET);
 	for (unsigned int i = 0; !error && i < options->variable_count; i++) {
 		const char *given = options->variables[i];
 

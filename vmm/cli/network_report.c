@@ -62,6 +62,22 @@ static void add_secret(struct network_report *report, const struct relay_event *
 	secret->used += event->sent;
 }
 
+void network_report_add_signature(struct network_report *report, const struct relay_event *event)
+{
+	struct network_signature *added = report->signatures;
+	const struct network_signature *end = added + report->signed_count;
+
+	while (added < end && strcmp(added->sentence, event->text) != 0)
+		added++;
+	if (added == report->signatures + NETWORK_REPORT_SIGNATURES)
+		return;
+	if (added == end) {
+		snprintf(added->sentence, sizeof(added->sentence), "%s", event->text);
+		report->signed_count++;
+	}
+	added->count++;
+}
+
 void network_report_add_event(struct network_report *report, const struct relay_event *event)
 {
 	struct network_way *way = report->ways;
@@ -224,6 +240,19 @@ static void add_secrets_json(const struct network_report *report, cJSON *network
 	cJSON_AddNumberToObject(network, "secrets_masked", (double)report->secrets_masked);
 }
 
+static void add_signatures_json(const struct network_report *report, cJSON *network)
+{
+	cJSON *signatures = cJSON_AddArrayToObject(network, "signatures");
+
+	for (unsigned int i = 0; i < report->signed_count; i++) {
+		cJSON *object = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(object, "what", report->signatures[i].sentence);
+		cJSON_AddNumberToObject(object, "count", (double)report->signatures[i].count);
+		cJSON_AddItemToArray(signatures, object);
+	}
+}
+
 void network_report_add_json(const struct network_report *report,
 			     const struct monitor_counters *counters, cJSON *root)
 {
@@ -239,6 +268,7 @@ void network_report_add_json(const struct network_report *report,
 	add_ways_json(report, network);
 	add_denied_json(report, network);
 	add_secrets_json(report, network);
+	add_signatures_json(report, network);
 }
 
 void network_report_log(const struct network_report *report,

@@ -37,6 +37,14 @@ struct network_secret {
 	uint64_t used;
 };
 
+/* What the user's ssh-agent has signed. */
+struct network_signature {
+	char sentence[RELAY_EVENT_TEXT_BYTES];
+	uint64_t count;
+};
+
+#define NETWORK_REPORT_SIGNATURES 64U
+
 #define NETWORK_REPORT_SECRETS (LIMIT_SECRETS * 4)
 
 struct network_report {
@@ -48,6 +56,8 @@ struct network_report {
 	unsigned int denied_count;
 	uint64_t denials_untold; /* for which there was no room */
 	struct network_denial denied[NETWORK_REPORT_DENIED];
+	unsigned int signed_count;
+	struct network_signature signatures[NETWORK_REPORT_SIGNATURES];
 	char spent[RELAY_EVENT_TEXT_BYTES]; /* --allow-bytes are used up; "": they are not */
 	unsigned int way_count;
 	struct network_way ways[NETWORK_REPORT_WAYS];
@@ -64,6 +74,9 @@ void network_report_add_denial(struct network_report *report, const char *host, 
 
 /* Adds a connection that is over, or one that failed. */
 void network_report_add_event(struct network_report *report, const struct relay_event *event);
+
+/* Adds a signature; those of the same words are there once. */
+void network_report_add_signature(struct network_report *report, const struct relay_event *event);
 
 /* Says in words what a frame was for. */
 void network_report_describe(const struct frame_summary *frame, char text[NETWORK_SENTENCE_BYTES]);

@@ -25,6 +25,8 @@ static void say(struct network_watch *watch)
 
 	for (; !watch->hold && watch->said < report->denied_count; watch->said++)
 		log_warning("%s", report->denied[watch->said].sentence);
+	for (; !watch->hold && watch->signed_said < report->signed_count; watch->signed_said++)
+		log_warning("%s", report->signatures[watch->signed_said].sentence);
 	if (!watch->hold && report->spent[0] && !watch->spent_said) {
 		watch->spent_said = true;
 		log_warning("%s", report->spent);
@@ -83,7 +85,8 @@ void network_watch_begin(struct network_watch *watch)
 {
 	const struct route_policy *policy = &watch->settings->policy;
 	struct names_greeting greeting = {.offers = watch->settings->published_count ? OFFERS : 0,
-					  .proxy = watch->proxy};
+					  .proxy = watch->proxy,
+					  .ssh_agent = watch->ssh_agent};
 	uint8_t bytes[NAMES_GREETING_BYTES];
 	size_t length;
 
@@ -185,6 +188,14 @@ static void note_spent(struct network_watch *watch, const struct relay_event *ev
 	say(watch);
 }
 
+/* The user's ssh-agent has signed. */
+static void note_signature(struct network_watch *watch, const struct relay_event *event)
+{
+	note(watch, "allowed", event->host, (uint16_t)event->port, event->text, NULL);
+	network_report_add_signature(watch->report, event);
+	say(watch);
+}
+
 /* What a process says of itself. */
 static void note_walls(struct network_watch *watch, const struct relay_event *event)
 {
@@ -219,6 +230,8 @@ void network_watch_read_events(struct network_watch *watch)
 		text_make_printable(event.text, strlen(event.text));
 		if (event.type == RELAY_EVENT_WALLS)
 			note_walls(watch, &event);
+		else if (event.type == RELAY_EVENT_SIGNED)
+			note_signature(watch, &event);
 		else if (event.type == RELAY_EVENT_SPENT)
 			note_spent(watch, &event);
 		else if (event.type == RELAY_EVENT_DENIED)

@@ -18,12 +18,14 @@ struct network_watch {
 	struct record *record;     /* of the run, or NULL */
 	struct process *processes; /* of the run */
 	unsigned int process_count;
-	int names_fd; /* to the guest's resolver; -1: gone */
-	int event_fd; /* to mvagent-relay; -1: there is none */
-	bool proxy;   /* there is to be one in the guest */
-	bool hold;    /* the terminal is the command's: sentences wait */
+	int names_fd;   /* to the guest's resolver; -1: gone */
+	int event_fd;   /* to mvagent-relay; -1: there is none */
+	bool proxy;     /* there is to be one in the guest */
+	bool ssh_agent; /* the same */
+	bool hold;      /* the terminal is the command's: sentences wait */
 	unsigned int said;
 	bool spent_said;
+	unsigned int signed_said;
 	size_t have;
 	uint8_t question[NAMES_QUESTION_BYTES];
 };

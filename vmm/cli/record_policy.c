@@ -160,6 +160,25 @@ static void add_secrets(cJSON *policy, const struct secret_set *set)
 	}
 }
 
+/* Which keys may be used where. */
+static void add_signing(cJSON *policy, const struct sign_policy *signing)
+{
+	cJSON *array = cJSON_AddArrayToObject(policy, "ssh_agent");
+
+	for (uint32_t i = 0; signing && i < signing->count; i++) {
+		const struct sign_rule *rule = &signing->rules[i];
+		char text[LIMIT_SIGN_PATTERN_BYTES + SIGN_HOST_BYTES + 16];
+
+		/* As the user gives it: a reason (--why) is found by that. */
+		if (rule->port == SSH_PORT)
+			snprintf(text, sizeof(text), "%s@%s", rule->pattern, rule->host);
+		else
+			snprintf(text, sizeof(text), "%s@%s:%u", rule->pattern, rule->host,
+				 rule->port);
+		add_text(array, text);
+	}
+}
+
 cJSON *record_policy(const struct run_options *options, const struct run_shares *shares)
 {
 	cJSON *policy = cJSON_CreateObject();
@@ -174,6 +193,7 @@ cJSON *record_policy(const struct run_options *options, const struct run_shares 
 	add_network(policy, &options->network.settings);
 	add_environment(policy, options);
 	add_secrets(policy, options->secrets.set);
+	add_signing(policy, options->sign.policy);
 	cJSON_AddBoolToObject(policy, "git_identity", options->git_identity);
 	cJSON_AddStringToObject(policy, "user", options->as_root ? "root" : "agent");
 	canonical_add_count(policy, "cpus", options->cpus);

@@ -78,6 +78,7 @@ static int run_encode_start(const struct run *run, struct supervisor *supervisor
 		.directory = run->options.working_directory,
 		.authority = run->authority,
 		.git_config = run->git_config,
+		.known_hosts = run->options.sign.guest_lines,
 		.share_count = run->shares.count,
 		.shares = shares,
 		.arguments = arguments,
@@ -226,6 +227,7 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 					      supervisor->terminal);
 	error = error ? error : run_ask_clients(run);
 	error = error ? error : run_ask_git(run);
+	error = error ? error : run_sign_prepare(&run->options.sign);
 	if (!error && run_network_needs_relay(&run->options.network))
 		error = run_network_find_proxy(&run->options.network);
 	error = error ? error : run_review_begin(&run->review, &run->options, &run->shares);
@@ -233,7 +235,8 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	error = error ? error
 		      : run_sockets_create(&run->sockets, run->shares.count,
 					   run_network_needs_relay(&run->options.network),
-					   run->options.secrets.set != NULL);
+					   run->options.secrets.set != NULL,
+					   run->options.sign.policy != NULL);
 	error = error ? error : run_make_cgroup(run);
 	error = error ? error : run_start_processes(run, supervisor);
 	/* Only now is it known whom the guest is to trust; it is told when it asks. */
@@ -260,6 +263,7 @@ static void run_fill_supervisor(struct run *run, struct supervisor *supervisor)
 		.names_fd = fd_take(&run->sockets.names[0]),
 		.event_fd = fd_take(&run->sockets.events[0]),
 		.proxy = run->options.network.proxy_env,
+		.ssh_agent = run->options.sign.policy != NULL,
 		.hold = supervisor->terminal,
 		.processes = supervisor->processes,
 		.process_count = supervisor->process_count,

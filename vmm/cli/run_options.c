@@ -71,6 +71,10 @@ static const char usage[] =
 	"                        command has a placeholder in its place\n"
 	"  --secret-file NAME=PATH@HOST, --secret-cmd 'NAME=COMMAND@HOST'\n"
 	"                        the same with a file, or with what a command prints\n"
+	"  --ssh-agent KEY@HOST[:PORT]\n"
+	"                        let your ssh-agent sign log-ins at that host with that key: its\n"
+	"                        comment (* for any part) or SHA256:... as ssh-add -l says them\n"
+	"  --known-hosts FILE    where that host's own key is, instead of your known_hosts\n"
 	"  --cpus N              virtual processors, 1 to 16 (default: 2, or what the host has)\n"
 	"  --memory SIZE         guest memory in MiB, or with suffix M or G (default: 2G)\n"
 	"  --timeout SECONDS     end the command after that time (suffixes s, m, h)\n"
@@ -114,6 +118,8 @@ enum {
 	OPTION_ENV,
 	OPTION_WHY,
 	OPTION_GIT_IDENTITY,
+	OPTION_SSH_AGENT,
+	OPTION_KNOWN_HOSTS,
 	OPTION_CPUS,
 	OPTION_MEMORY,
 	OPTION_TIMEOUT,
@@ -151,6 +157,8 @@ static const struct option long_options[] = {
 	{"user", required_argument, NULL, OPTION_USER},
 	SECRET_OPTIONS{"env", required_argument, NULL, OPTION_ENV},
 	{"git-identity", no_argument, NULL, OPTION_GIT_IDENTITY},
+	{"ssh-agent", required_argument, NULL, OPTION_SSH_AGENT},
+	{"known-hosts", required_argument, NULL, OPTION_KNOWN_HOSTS},
 	{"why", required_argument, NULL, OPTION_WHY},
 	{"cpus", required_argument, NULL, OPTION_CPUS},
 	{"memory", required_argument, NULL, OPTION_MEMORY},
@@ -433,6 +441,8 @@ static int set_named_option(struct run_options *options, int option, char *value
 		return set_env(options, value);
 	case OPTION_WHY:
 		return set_why(options, value);
+	case OPTION_SSH_AGENT:
+		return run_sign_add(&options->sign, &options->network.settings.policy, value);
 	case OPTION_CPUS:
 		return run_machine_set_cpus(options, value);
 	case OPTION_MEMORY:
@@ -458,6 +468,9 @@ static int set_named_option(struct run_options *options, int option, char *value
 		break;
 	case OPTION_RECORD_KEY:
 		options->record_key = value;
+		break;
+	case OPTION_KNOWN_HOSTS:
+		options->sign.known_hosts = value;
 		break;
 	case OPTION_KERNEL:
 		options->kernel = value;
@@ -563,4 +576,5 @@ void run_options_free(struct run_options *options)
 	run_root_free(&options->root);
 	run_network_free(&options->network);
 	run_secrets_free(&options->secrets);
+	run_sign_free(&options->sign);
 }

@@ -12,6 +12,7 @@
 #include "vmm/cli/run_network.h"
 #include "vmm/cli/run_root.h"
 #include "vmm/cli/run_secrets.h"
+#include "vmm/cli/run_sign.h"
 #include "vmm/fs/coherence.h"
 
 struct run_share {
@@ -44,6 +45,7 @@ struct run_options {
 	struct run_root root;
 	struct run_network network;
 	struct run_secrets secrets;
+	struct run_sign sign;
 	const char *kernel;            /* vmlinux; NULL: the installed one */
 	const char *working_directory; /* in the guest; NULL: the first share, or / */
 	const char *json;              /* file for the outcome */

@@ -28,7 +28,7 @@ void run_sockets_init(struct run_sockets *sockets)
 }
 
 int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bool relay,
-		       bool secret)
+		       bool secret, bool sign)
 {
 	int error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->monitor);
 
@@ -41,6 +41,8 @@ int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bo
 		error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->events);
 	if (!error && secret)
 		error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->secret);
+	if (!error && sign)
+		error = fd_create_socket_pair(SOCK_SEQPACKET, sockets->sign);
 	for (unsigned int i = 0; !error && i < STREAM_COUNT; i++)
 		error = fd_create_socket_pair(SOCK_STREAM, sockets->streams[i]);
 	for (unsigned int i = 0; !error && i < share_count; i++)
@@ -64,6 +66,8 @@ void run_sockets_close_children_ends(struct run_sockets *sockets)
 	fd_close(&sockets->events[1]);
 	fd_close(&sockets->secret[0]);
 	fd_close(&sockets->secret[1]);
+	fd_close(&sockets->sign[0]);
+	fd_close(&sockets->sign[1]);
 	for (unsigned int i = 0; i < STREAM_COUNT; i++)
 		fd_close(&sockets->streams[i][1]);
 	for (unsigned int i = 0; i < LIMIT_SHARES; i++) {
@@ -242,6 +246,8 @@ static int start_relay(const struct run_parts *parts, struct process *process)
 	process_plan_add_fd(&plan, "--event-fd", "", parts->sockets->events[1]);
 	if (parts->sockets->secret[0] >= 0)
 		process_plan_add_fd(&plan, "--secret-fd", "", parts->sockets->secret[0]);
+	if (parts->sockets->sign[0] >= 0)
+		process_plan_add_fd(&plan, "--sign-fd", "", parts->sockets->sign[0]);
 	if (parts->options->allow_degraded)
 		process_plan_add(&plan, "--allow-degraded");
 	if (parts->options->verbose)
@@ -267,6 +273,31 @@ static int start_secret(const struct run_parts *parts, int ready_fd, struct proc
 	process_plan_add_fd(&plan, "--relay-fd", "", parts->sockets->secret[1]);
 	process_plan_add_fd(&plan, "--event-fd", "", parts->sockets->events[1]);
 	process_plan_add_fd(&plan, "--ready-fd", "", ready_fd);
+	if (parts->options->allow_degraded)
+		allow_degraded(&plan);
+	if (parts->options->verbose)
+		process_plan_add(&plan, "--verbose");
+	return process_start(process, &plan);
+}
+
+/* Gets the connection to the user's ssh-agent, and is the only one who does. */
+static int start_sign(const struct run_parts *parts, struct process *process)
+{
+	FD_CLEANUP int policy_fd = sign_policy_write(parts->options->sign.policy);
+	FD_CLEANUP int agent_fd = -1;
+	struct process_plan plan;
+
+	if (policy_fd < 0)
+		return log_errno(policy_fd, "cannot tell mvagent-sign its rules");
+	agent_fd = run_sign_open_agent();
+	if (agent_fd < 0)
+		return agent_fd;
+	if (begin_plan(parts, &plan, "mvagent-sign") < 0)
+		return -ENAMETOOLONG;
+	process_plan_add_fd(&plan, "--policy-fd", "", policy_fd);
+	process_plan_add_fd(&plan, "--relay-fd", "", parts->sockets->sign[1]);
+	process_plan_add_fd(&plan, "--event-fd", "", parts->sockets->events[1]);
+	process_plan_add_fd(&plan, "--agent-fd", "", agent_fd);
 	if (parts->options->allow_degraded)
 		allow_degraded(&plan);
 	if (parts->options->verbose)
@@ -414,6 +445,12 @@ int run_start(const struct run_parts *parts, struct supervisor *supervisor)
 	}
 	if (parts->sockets->lend[0] >= 0) {
 		error = start_relay(parts, &supervisor->processes[supervisor->process_count]);
+		if (error)
+			return error;
+		supervisor->process_count++;
+	}
+	if (parts->sockets->sign[0] >= 0) {
+		error = start_sign(parts, &supervisor->processes[supervisor->process_count]);
 		if (error)
 			return error;
 		supervisor->process_count++;

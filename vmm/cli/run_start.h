@@ -20,7 +20,8 @@ struct run_sockets {
 	int notify[LIMIT_SHARES][2];  /* between mvagent-vmm and mvagent-fs */
 	int names[2];                 /* to the guest's resolver */
 	int lend[2];                  /* between mvagent-vmm and mvagent-relay */
-	int events[2];                /* from mvagent-relay and mvagent-secret */
+	int sign[2];                  /* between mvagent-relay and mvagent-sign */
+	int events[2];                /* from these three */
 	int secret[2];                /* between these two */
 };
 
@@ -30,7 +31,7 @@ void run_sockets_init(struct run_sockets *sockets);
  * mvagent-secret. 0 or -errno with the
  * sentence printed. */
 int run_sockets_create(struct run_sockets *sockets, unsigned int share_count, bool relay,
-		       bool secret);
+		       bool secret, bool sign);
 
 /* Closes all but the supervisor's own ends: a process that ends must be seen as hung up. */
 void run_sockets_close_children_ends(struct run_sockets *sockets);

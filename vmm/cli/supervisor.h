@@ -20,8 +20,9 @@
 
 enum supervisor_stream { STREAM_STDIN, STREAM_STDOUT, STREAM_STDERR, STREAM_COUNT };
 
-/* The machine, each share's server, the root's, the relay, the one with the secrets. */
-#define SUPERVISOR_PROCESSES (LIMIT_SHARES + 4)
+/* The machine, each share's server, the root's, the relay, the one with the secrets, the
+ * one that signs. */
+#define SUPERVISOR_PROCESSES (LIMIT_SHARES + 5)
 
 /* Everything here is set up by `mvagent run` before supervisor_run. */
 struct supervisor {

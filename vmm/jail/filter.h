@@ -39,6 +39,7 @@ extern const struct filter_rule filter_image[];    /* filter_image.c, as the nex
 extern const struct filter_rule filter_image_directory[]; /* which reads a directory */
 extern const struct filter_rule filter_relay[];           /* filter_relay.c */
 extern const struct filter_rule filter_secret[];          /* filter_secret.c */
+extern const struct filter_rule filter_sign[];            /* filter_sign.c */
 
 /* Only what is in @role and in filter_common from here on, in every thread of this process. Needs
  * no_new_privs. 0, -EOPNOTSUPP (the kernel has no filters) or -errno. */

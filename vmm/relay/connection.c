@@ -447,6 +447,16 @@ static void read_request(struct connection *connection)
 		decide(connection);
 		return;
 	}
+	if (connection->request.kind == RELAY_SIGN) {
+		const bool there = connection->relay->sign_fd >= 0;
+
+		answer(connection, there ? RELAY_CONNECTED : RELAY_DENIED);
+		if (there)
+			connection_hand_over_to_sign(connection);
+		else
+			connection_close(connection);
+		return;
+	}
 	connection->state = CONNECTION_OFFERED;
 	connection->deadline_ns = 0;
 	relay_serve_listeners(connection->relay);

@@ -33,6 +33,7 @@ struct options {
 	int lender_fd;
 	int event_fd;
 	int secret_fd;
+	int sign_fd;
 	bool allow_degraded;
 };
 
@@ -44,6 +45,7 @@ static const char usage[] =
 	"  --lender-fd N         socket to mvagent-vmm\n"
 	"  --event-fd N          socket to mvagent\n"
 	"  --secret-fd N         socket to mvagent-secret, when there is one\n"
+	"  --sign-fd N           socket to mvagent-sign, when there is one\n"
 	"  --allow-degraded      go on where the host allows neither namespaces nor Landlock\n"
 	"  --verbose             print what happens\n";
 
@@ -52,6 +54,7 @@ enum {
 	OPTION_LENDER,
 	OPTION_EVENT,
 	OPTION_SECRET,
+	OPTION_SIGN,
 	OPTION_ALLOW_DEGRADED,
 	OPTION_VERBOSE,
 };
@@ -63,6 +66,7 @@ static const struct option long_options[] = {
 	{"lender-fd", required_argument, NULL, OPTION_LENDER},
 	{"event-fd", required_argument, NULL, OPTION_EVENT},
 	{"secret-fd", required_argument, NULL, OPTION_SECRET},
+	{"sign-fd", required_argument, NULL, OPTION_SIGN},
 	{"allow-degraded", no_argument, NULL, OPTION_ALLOW_DEGRADED},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{NULL, 0, NULL, 0},
@@ -81,6 +85,8 @@ static int apply_option(void *context, int option, char *value)
 		return option_parse_fd("--event-fd", value, &options->event_fd);
 	case OPTION_SECRET:
 		return option_parse_fd("--secret-fd", value, &options->secret_fd);
+	case OPTION_SIGN:
+		return option_parse_fd("--sign-fd", value, &options->sign_fd);
 	case OPTION_ALLOW_DEGRADED:
 		options->allow_degraded = true;
 		return 0;
@@ -171,7 +177,7 @@ int main(int argc, char **argv)
 {
 	static struct relay_settings settings;
 	struct options options = {
-		.settings_fd = -1, .lender_fd = -1, .event_fd = -1, .secret_fd = -1};
+		.settings_fd = -1, .lender_fd = -1, .event_fd = -1, .secret_fd = -1, .sign_fd = -1};
 	struct relay_plan plan = {.settings = &settings};
 	int error, result = option_set_parse(&option_set, argc, argv, &options);
 
@@ -188,6 +194,7 @@ int main(int argc, char **argv)
 	plan.lender_fd = options.lender_fd;
 	plan.event_fd = options.event_fd;
 	plan.secret_fd = options.secret_fd;
+	plan.sign_fd = options.sign_fd;
 	error = error ? error : run(&options, &plan);
 	relay_settings_free(&settings);
 	return error ? 1 : 0;

@@ -218,6 +218,7 @@ int relay_create(struct relay **relay, struct loop *loop, const struct relay_pla
 	made->lender_fd = plan->lender_fd;
 	made->event_fd = plan->event_fd;
 	made->secret_fd = plan->secret_fd;
+	made->sign_fd = plan->sign_fd;
 	for (unsigned int i = 0; i < LIMIT_RELAY_PUBLISHED; i++) {
 		bool used = i < plan->settings->published_count;
 
@@ -271,6 +272,7 @@ void relay_destroy(struct relay *relay)
 	fd_close(&relay->lender_fd);
 	fd_close(&relay->event_fd);
 	fd_close(&relay->secret_fd);
+	fd_close(&relay->sign_fd);
 	free(relay->connections);
 	free(relay);
 }

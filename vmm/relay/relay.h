@@ -20,6 +20,7 @@ struct relay_plan {
 	int lender_fd;                         /* to mvagent-vmm; the relay's then */
 	int event_fd;                          /* to the supervisor; the relay's then */
 	int secret_fd;                         /* to mvagent-secret, or -1; the relay's then */
+	int sign_fd;                           /* to mvagent-sign, or -1; the relay's then */
 	int listeners[LIMIT_RELAY_PUBLISHED];  /* of settings->published; the relay's then */
 	unsigned int connections;              /* at once: what descriptors allow, at most
 						  LIMIT_RELAY_CONNECTIONS */

@@ -77,6 +77,7 @@ struct relay {
 	int lender_fd;
 	int event_fd;
 	int secret_fd; /* to mvagent-secret; -1: there is none */
+	int sign_fd;   /* to mvagent-sign; the same */
 	struct loop_operation lender_watch;
 	struct loop_operation tick;
 	struct loop_operation farewell;
@@ -95,6 +96,9 @@ struct relay {
  * what that one has to say in the guest's place, as if nobody had said anything yet. 0 or -errno.
  * (terminate.c) */
 int connection_hand_over(struct connection *connection);
+
+/* Hands the guest's end over to mvagent-sign, with what it has said, and is done. (terminate.c) */
+void connection_hand_over_to_sign(struct connection *connection);
 
 /* Looks for placeholders in what the guest says in the clear, from now on. Whether what it has said
  * before has none; else the denial was told. (terminate.c) */

@@ -8,7 +8,9 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
+#include "vmm/base/log.h"
 #include "vmm/relay/relay_internal.h"
+#include "vmm/wire/sign.h"
 #include "vmm/wire/terminate.h"
 
 static void on_inner(struct loop_operation *operation, int result)
@@ -52,6 +54,19 @@ int connection_hand_over(struct connection *connection)
 	return error ? error
 		     : loop_watch(relay->loop, &connection->inner_watch, connection->guest_fd,
 				  CONNECTION_EVENTS, on_inner);
+}
+
+void connection_hand_over_to_sign(struct connection *connection)
+{
+	struct sign_hand_over message = {.length = (uint32_t)connection->first_length};
+
+	memcpy(message.first, connection->first, connection->first_length);
+	/* It always reads on, as mvagent-secret does. */
+	if (fd_send(connection->relay->sign_fd, &message,
+		    offsetof(struct sign_hand_over, first) + message.length, &connection->guest_fd,
+		    1) < 0)
+		log_error("mvagent-sign takes no connection");
+	connection_close(connection);
 }
 
 /* Whether there is none. */

@@ -10,7 +10,8 @@ size_t names_encode_greeting(const struct names_greeting *greeting,
 	uint8_t *next = bytes + NAMES_GREETING_HEADER;
 
 	bytes[0] = greeting->offers;
-	bytes[1] = greeting->proxy;
+	bytes[1] = (uint8_t)((greeting->proxy ? NAMES_PROXY : 0) |
+			     (greeting->ssh_agent ? NAMES_SSH_AGENT : 0));
 	bytes[2] = greeting->address_count;
 	for (unsigned int i = 0; i < greeting->address_count; i++) {
 		const struct names_address *address = &greeting->addresses[i];
@@ -29,9 +30,12 @@ int names_decode_greeting(const uint8_t *bytes, size_t length, struct names_gree
 
 	if (length < NAMES_GREETING_HEADER)
 		return 0;
-	*greeting = (struct names_greeting){
-		.offers = bytes[0], .proxy = bytes[1], .address_count = bytes[2]};
-	if (bytes[1] > 1 || greeting->address_count > LIMIT_ROUTE_ADDRESSES)
+	*greeting = (struct names_greeting){.offers = bytes[0],
+					    .proxy = bytes[1] & NAMES_PROXY,
+					    .ssh_agent = bytes[1] & NAMES_SSH_AGENT,
+					    .address_count = bytes[2]};
+	if (bytes[1] & ~(NAMES_PROXY | NAMES_SSH_AGENT) ||
+	    greeting->address_count > LIMIT_ROUTE_ADDRESSES)
 		return -EPROTO;
 	if (length - NAMES_GREETING_HEADER < greeting->address_count * (size_t)NAMES_ADDRESS_BYTES)
 		return 0;

@@ -15,9 +15,10 @@
 
 #include "vmm/base/limits.h"
 
-/* Little endian. Greeting: count of offers, whether there is to be a proxy (0 or 1), count of
- * addresses; each: family (4 or 6), 16 bytes,
- * uint16 port. */
+/* Little endian. Greeting: count of offers, what there is to be (NAMES_PROXY, NAMES_SSH_AGENT),
+ * count of addresses; each: family (4 or 6), 16 bytes, uint16 port. */
+#define NAMES_PROXY           1U
+#define NAMES_SSH_AGENT       2U
 #define NAMES_GREETING_HEADER 3U
 #define NAMES_ADDRESS_BYTES   19U
 #define NAMES_GREETING_BYTES  (NAMES_GREETING_HEADER + LIMIT_ROUTE_ADDRESSES * NAMES_ADDRESS_BYTES)
@@ -31,6 +32,7 @@ struct names_address {
 struct names_greeting {
 	uint8_t offers;
 	bool proxy;
+	bool ssh_agent;
 	uint8_t address_count;
 	struct names_address addresses[LIMIT_ROUTE_ADDRESSES];
 };

@@ -28,7 +28,8 @@ int relay_decode_request(const uint8_t *bytes, size_t length, struct relay_reque
 		.name_length = bytes[4],
 	};
 	if (bytes[0] != RELAY_VERSION || bytes[5] ||
-	    (request->kind != RELAY_CONNECT && request->kind != RELAY_OFFER) ||
+	    (request->kind != RELAY_CONNECT && request->kind != RELAY_OFFER &&
+	     request->kind != RELAY_SIGN) ||
 	    (request->kind == RELAY_CONNECT) != (request->port != 0) ||
 	    (request->kind == RELAY_CONNECT) != (request->name_length != 0))
 		return -EPROTO;

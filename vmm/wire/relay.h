@@ -8,6 +8,8 @@
  * not wait for it to send.
  * OFFER: no name, port 0. The answer waits until somebody on the host connects to a published port:
  * then RELAY_CONNECTED and the guest's port, little endian, and the stream is that connection.
+ * SIGN: no name, port 0. After RELAY_CONNECTED the stream leads to the host's ssh-agent, by
+ * mvagent-sign.
  */
 #ifndef MVAGENT_WIRE_RELAY_H
 #define MVAGENT_WIRE_RELAY_H
@@ -17,7 +19,7 @@
 
 #define RELAY_VERSION 1U
 
-enum relay_kind { RELAY_CONNECT = 1, RELAY_OFFER };
+enum relay_kind { RELAY_CONNECT = 1, RELAY_OFFER, RELAY_SIGN };
 
 enum relay_status {
 	RELAY_CONNECTED, /* or for OFFER: somebody has connected */
@@ -54,6 +56,7 @@ enum relay_event_type {
 	RELAY_EVENT_MASKED, /* of mvagent-secret: the same, masked in answers received times */
 	RELAY_EVENT_WALLS,  /* text, a process's name, is confined by sent: enum jail_wall */
 	RELAY_EVENT_SPENT,  /* no more bytes may be moved: text */
+	RELAY_EVENT_SIGNED, /* of mvagent-sign: text, a sentence */
 };
 
 #define RELAY_EVENT_TEXT_BYTES 1024

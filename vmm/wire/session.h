@@ -37,6 +37,9 @@
 /* In the guest: git's configuration that counts least (git-config(1), FILES). */
 #define SESSION_GIT_CONFIG_FILE "/etc/gitconfig"
 
+/* In the guest: keys of SSH servers that all users trust (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT). */
+#define SESSION_KNOWN_HOSTS_FILE "/etc/ssh/ssh_known_hosts"
+
 #define SESSION_FAILURE_TEXT_BYTES 512
 
 enum session_port {
@@ -105,7 +108,7 @@ struct session_share {
  * names, then the shares (tag, path, read_only), the arguments and the variables. A string is its
  * length and its bytes. */
 #define SESSION_START_NUMBERS 8
-#define SESSION_START_NAMES   6
+#define SESSION_START_NAMES   7
 
 struct session_start {
 	uint32_t flags;
@@ -116,9 +119,10 @@ struct session_start {
 	const char *user; /* name that uid gets in the guest */
 	const char *home;
 	const char *host_name;
-	const char *directory;  /* working directory */
-	const char *authority;  /* a certificate to trust (PEM); "", or NULL to encode: none */
-	const char *git_config; /* added to SESSION_GIT_CONFIG_FILE; "" or NULL as above */
+	const char *directory;   /* working directory */
+	const char *authority;   /* a certificate to trust (PEM); "", or NULL to encode: none */
+	const char *git_config;  /* added to SESSION_GIT_CONFIG_FILE; "" or NULL as above */
+	const char *known_hosts; /* added to SESSION_KNOWN_HOSTS_FILE; the same */
 	uint32_t share_count;
 	const struct session_share *shares; /* mounted in this order */
 	uint32_t argument_count;            /* at least 1 */

@@ -102,7 +102,8 @@ static int take_names(struct reader *reader, struct session_start *start)
 {
 	if (take_string(reader, &start->user) || take_path(reader, &start->home) ||
 	    take_string(reader, &start->host_name) || take_path(reader, &start->directory) ||
-	    take_string(reader, &start->authority) || take_string(reader, &start->git_config))
+	    take_string(reader, &start->authority) || take_string(reader, &start->git_config) ||
+	    take_string(reader, &start->known_hosts))
 		return -EPROTO;
 	if (!start->user[0] || !start->host_name[0] ||
 	    strlen(start->host_name) > LIMIT_HOST_NAME_BYTES)

@@ -71,6 +71,7 @@ static int measure_start(const struct session_start *start, size_t *length)
 		start->directory,
 		start->authority ? start->authority : "",
 		start->git_config ? start->git_config : "",
+		start->known_hosts ? start->known_hosts : "",
 	};
 	uint64_t strings = ARRAY_SIZE(names) + 2ULL * start->share_count + start->argument_count +
 			   start->variable_count;
@@ -109,6 +110,7 @@ int session_encode_start(const struct session_start *start, uint8_t **bytes, siz
 		start->directory,
 		start->authority ? start->authority : "",
 		start->git_config ? start->git_config : "",
+		start->known_hosts ? start->known_hosts : "",
 	};
 	struct writer writer;
 	size_t payload;
