@@ -334,6 +334,8 @@ static void test_what_is_opened(void **state)
 		 "[{\"address\":\"127.0.0.1\",\"port\":8080,\"guest_port\":80}]", "inside"},
 		{NULL, "environment", "[\"HOME\"]", "environment"},
 		{NULL, "environment", "[\"HOME\"]", "after"},
+		{NULL, "git_identity", "true", "environment"},
+		{NULL, "ssh_agent", "[\"ada@git.test\"]", "sockets"},
 		{NULL, "share_anyway", "true", "keys"},
 		{NULL, "terminal_passthrough", "true", "terminal"},
 	};

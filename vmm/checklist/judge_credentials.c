@@ -85,6 +85,8 @@ void judge_environment(struct judge *judge)
 	{
 		judge_open(judge, "--env", judge_string(name));
 	}
+	if (cJSON_IsTrue(judge_policy(judge, "git_identity")))
+		judge_open(judge, "--git-identity", "");
 	cJSON_ArrayForEach(name, judge->input->outside->variables)
 	{
 		if (length + strlen(judge_string(name)) + 2 < sizeof(text) / 2)
@@ -100,11 +102,16 @@ void judge_environment(struct judge *judge)
 
 void judge_sockets(struct judge *judge)
 {
+	const cJSON *rule;
 	unsigned int tries;
 
 	if (!judge_has_probes(judge))
 		return;
 	tries = judge_refused(judge);
+	cJSON_ArrayForEach(rule, judge_policy(judge, "ssh_agent"))
+	{
+		judge_open(judge, "--ssh-agent", judge_string(rule));
+	}
 	if (!judge->fault)
 		judge_say(judge,
 			  "%u connections failed: ssh-agent, gpg-agent, Docker, session bus, X11",
