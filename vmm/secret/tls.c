@@ -13,6 +13,10 @@
 /* What may wait to be sent before more is written. */
 #define ROOM_BYTES 65536
 
+/* What may wait to be sent before more is read: more than is ever written, so that only answers of
+ * TLS itself, to new keys without end (RFC 8446, 4.6.3), come to so much. */
+#define ANSWERS_BYTES (3UL * ROOM_BYTES)
+
 int tls_begin(struct tls *tls, SSL_CTX *context, const void *first, size_t length)
 {
 	BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
@@ -132,7 +136,7 @@ size_t tls_read(struct tls *tls, void *bytes, size_t size)
 {
 	int count, error;
 
-	if (tls->over || tls->failed)
+	if (tls->over || tls->failed || BIO_ctrl_pending(SSL_get_wbio(tls->ssl)) > ANSWERS_BYTES)
 		return 0;
 	ERR_clear_error();
 	count = SSL_read(tls->ssl, bytes, (int)size);
