@@ -175,18 +175,18 @@ static int put_secrets(const struct reader *reader, struct span value)
 	return count;
 }
 
-/* Basic (RFC 7617): the secret is in what is encoded. As long as before, so also when it is encoded
- * again. What is no base64 in its one form is left alone. */
+/* Basic (RFC 7617): the secret is in what is encoded, or is the whole of it. As long as before, so
+ * also when it is encoded again. What is no base64 in its one form is left alone. */
 static int put_basic(const struct reader *reader, struct span value)
 {
 	char plain[LIMIT_SECRET_HEAD_BYTES];
 	struct span encoded = trim((struct span){value.at + 5, value.length - 5});
-	long length = base64_decode(encoded.at, encoded.length, plain);
-	int count = 0;
+	int count = put_secrets(reader, encoded);
+	long length = count ? 0 : base64_decode(encoded.at, encoded.length, plain);
 
 	if (length > 0)
 		count = put_secrets(reader, (struct span){plain, (size_t)length});
-	if (count > 0)
+	if (count > 0 && length > 0)
 		base64_encode(plain, (size_t)length, encoded.at);
 	explicit_bzero(plain, length > 0 ? (size_t)length : 0);
 	return count < 0 ? -1 : 0;
@@ -232,10 +232,17 @@ static int read_coding(struct reader *reader, struct span value)
 	return 0;
 }
 
-/* What it would be packed in could not be looked through for a secret. */
-static void blank(struct span value)
+/* What an answer would be packed in could not be looked through for a secret. */
+static void ask_for_nothing_packed(struct span name, struct span value)
 {
-	memset(value.at, ' ', value.length);
+	if (name_is(name, "Accept-Encoding") || name_is(name, "A-IM") ||
+	    (name_is(name, "TE") && !span_is(value, "trailers")))
+		memset(value.at, ' ', value.length);
+	/* There must be one; one that nobody knows is not agreed to: RFC 6455, 9.1. */
+	if (name_is(name, "Sec-WebSocket-Extensions") && value.length) {
+		memset(value.at, ' ', value.length);
+		value.at[0] = 'x';
+	}
 }
 
 /* Those that say where a request ends or what becomes of the connection. 1: it was one of them. */
@@ -281,9 +288,7 @@ static int read_field(struct reader *reader, struct span line)
 	result = result ? result : read_framing(reader, name, value);
 	if (result)
 		return result < 0 ? -1 : 0;
-	if (name_is(name, "Accept-Encoding") ||
-	    (name_is(name, "TE") && !span_is(value, "trailers")))
-		blank(value);
+	ask_for_nothing_packed(name, value);
 	if (name_is(name, "Authorization") && value.length > 6 &&
 	    strncasecmp(value.at, "Basic ", 6) == 0)
 		return put_basic(reader, value);
@@ -314,6 +319,10 @@ static int read_first_line(struct reader *reader, struct span line, bool *old)
 		if (target.at[i] <= ' ' || target.at[i] > '~')
 			return refuse(reader, "asks for a path with characters that none has");
 	}
+	/* What follows is no HTTP to the server, if it agrees: RFC 9110, 9.3.6. */
+	if (method == 7 && memcmp(line.at, "CONNECT", 7) == 0)
+		return refuse(reader, "asks for a tunnel");
+	reader->request->head = method == 4 && memcmp(line.at, "HEAD", 4) == 0;
 	return check_absent(reader, line, "in its first line, where it may be kept and shown");
 }
 

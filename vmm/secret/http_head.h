@@ -22,6 +22,7 @@ struct http_request {
 	bool chunked;
 	uint64_t body_length; /* unless it is chunked */
 	bool upgrade;         /* to a WebSocket, if the server agrees */
+	bool head;            /* of HEAD, whose answer has no body */
 	unsigned int uses[LIMIT_SECRETS];
 };
 
