@@ -225,6 +225,7 @@ int broker_create(struct broker **broker, struct loop *loop, const struct broker
 	made->server_context = make_server_context(plan->trust);
 	X509_STORE_free(plan->trust);
 	error = made->server_context ? make_contexts(made) : -ENOMEM;
+	error = error ? error : mask_table_create(&made->masks, plan->secrets);
 	error = error ? error
 		      : loop_watch(loop, &made->relay_watch, made->relay_fd, POLLIN, on_relay);
 	if (error) {
@@ -256,6 +257,7 @@ void broker_destroy(struct broker *broker)
 			SSL_CTX_free(broker->contexts[i][j]);
 	}
 	SSL_CTX_free(broker->server_context);
+	mask_table_destroy(broker->masks);
 	fd_close(&broker->relay_fd);
 	fd_close(&broker->event_fd);
 	free(broker);

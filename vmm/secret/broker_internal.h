@@ -3,10 +3,8 @@
 #ifndef MVAGENT_SECRET_BROKER_INTERNAL_H
 #define MVAGENT_SECRET_BROKER_INTERNAL_H
 
-#include "vmm/secret/answer.h"
 #include "vmm/secret/broker.h"
-#include "vmm/secret/masker.h"
-#include "vmm/secret/request.h"
+#include "vmm/secret/response.h"
 #include "vmm/secret/tls.h"
 #include "vmm/wire/terminate.h"
 
@@ -20,7 +18,7 @@ enum exchange_state {
 /* What is only there while it is used. */
 struct exchange_buffers {
 	struct request_stream request;
-	struct masker masker;
+	struct response_stream response;
 };
 
 /* One connection of the guest's, and the one to its server. */
@@ -32,9 +30,8 @@ struct exchange {
 	struct tls guest, server;
 	struct loop_operation guest_watch, server_watch, again, pause;
 	struct exchange_buffers *buffers;
-	struct answer answer; /* to an Upgrade */
-	uint64_t answered;    /* the count of requests when the server spoke last */
 	uint64_t deadline_ns; /* of the handshakes, or of a refusal; 0: none */
+	enum relay_event_type refusal_type;
 	bool refusal_written;
 	bool guest_gone; /* it has closed its whole end */
 	char refusal[RELAY_EVENT_TEXT_BYTES];
@@ -44,6 +41,7 @@ struct broker {
 	struct loop *loop;
 	const struct secret_set *secrets;
 	const struct authority *authority;
+	struct mask_table *masks;
 	SSL_CTX *server_context;                              /* for connections to servers */
 	SSL_CTX *contexts[LIMIT_SECRETS][LIMIT_SECRET_HOSTS]; /* for the guest, in a host's name */
 	int relay_fd;

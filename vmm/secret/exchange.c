@@ -37,9 +37,9 @@ static void tell_uses(struct exchange *exchange)
 		if (exchange->buffers->request.uses[i])
 			broker_tell(broker, RELAY_EVENT_SECRET, exchange,
 				    exchange->buffers->request.uses[i], name);
-		if (exchange->buffers->masker.masked[i])
+		if (exchange->buffers->response.masker.masked[i])
 			broker_tell(broker, RELAY_EVENT_MASKED, exchange,
-				    exchange->buffers->masker.masked[i], name);
+				    exchange->buffers->response.masker.masked[i], name);
 	}
 }
 
@@ -72,6 +72,7 @@ static void refuse(struct exchange *exchange, enum relay_event_type type, const 
 		return;
 	broker_tell(exchange->broker, type, exchange, 0, sentence);
 	snprintf(exchange->refusal, sizeof(exchange->refusal), "%s", sentence);
+	exchange->refusal_type = type;
 	exchange->state = EXCHANGE_REFUSING;
 	exchange->deadline_ns = seconds_from_now(REFUSAL_SECONDS);
 	tls_close(&exchange->server, false);
@@ -86,22 +87,30 @@ static void refuse_request(struct exchange *exchange)
 	refuse(exchange, RELAY_EVENT_DENIED, text);
 }
 
+static void refuse_answer(struct exchange *exchange)
+{
+	char text[RELAY_EVENT_TEXT_BYTES];
+
+	snprintf(text, sizeof(text), "%s:%u: an answer was stopped: it %s", exchange->host,
+		 exchange->port, exchange->buffers->response.reason);
+	refuse(exchange, RELAY_EVENT_FAILED, text);
+}
+
 /* In HTTP only where nothing of an answer is on its way: else the two would be taken for one. */
 static bool write_refusal(struct exchange *exchange)
 {
-	const struct request_stream *request = &exchange->buffers->request;
+	const bool failed = exchange->refusal_type == RELAY_EVENT_FAILED;
 	char text[2 * RELAY_EVENT_TEXT_BYTES];
 	int length;
 
 	if (exchange->refusal_written || (!exchange->guest.ready && !exchange->guest.failed))
 		return false;
 	exchange->refusal_written = true;
-	if (request->state != REQUEST_OPAQUE &&
-	    (exchange->answered < request->begun || request->state == REQUEST_HEAD)) {
+	if (response_is_between(&exchange->buffers->response)) {
 		length = snprintf(text, sizeof(text),
 				  "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
 				  "Content-Length: %zu\r\nConnection: close\r\n\r\nmvagent: %s\n",
-				  exchange->server.failed ? "502 Bad Gateway" : "403 Forbidden",
+				  failed ? "502 Bad Gateway" : "403 Forbidden",
 				  strlen(exchange->refusal) + 10, exchange->refusal);
 		tls_write(&exchange->guest, text, (size_t)length);
 	}
@@ -169,12 +178,12 @@ static bool move_up(struct exchange *exchange)
 static void on_pause(struct loop_operation *operation, int result)
 {
 	struct exchange *exchange = CONTAINER_OF(operation, struct exchange, pause);
-	char bytes[sizeof(exchange->buffers->masker.bytes)];
+	char bytes[RESPONSE_ROOM];
 	size_t length;
 
 	if (result < 0 || exchange->state != EXCHANGE_OPEN)
 		return;
-	length = masker_flush(&exchange->buffers->masker, bytes);
+	length = response_flush(&exchange->buffers->response, bytes);
 	tls_write(&exchange->guest, bytes, length);
 	advance(exchange);
 }
@@ -187,42 +196,49 @@ static void write_down(struct exchange *exchange, const char *bytes, size_t leng
 			  (size_t)bytes_minimum(TLS_PIECE_BYTES, length - done));
 }
 
-/* After an Upgrade: what becomes of the connection. */
-static void read_answer(struct exchange *exchange, const char *bytes, size_t length)
+/* What the server has said: as far as it is understood it goes to the guest. */
+static void pass_down(struct exchange *exchange, const char *bytes, size_t count)
 {
-	struct request_stream *request = &exchange->buffers->request;
-	int status;
+	struct response_stream *response = &exchange->buffers->response;
+	char out[2 * RESPONSE_ROOM];
+	size_t taken, made = 0;
 
-	if (request->state != REQUEST_WAITS)
-		return;
-	status = answer_read(&exchange->answer, bytes, length);
-	if (status)
-		request_upgraded(request, status == 101);
+	for (size_t done = 0; done < count; done += taken) {
+		ssize_t length =
+			response_take(response, bytes + done, count - done, &taken, out + made);
+
+		if (length < 0) {
+			refuse_answer(exchange);
+			return;
+		}
+		made += (size_t)length;
+		if (made > RESPONSE_ROOM) {
+			write_down(exchange, out, made);
+			made = 0;
+		}
+	}
+	write_down(exchange, out, made);
+	if (masker_is_holding(&response->masker) && loop_operation_idle(&exchange->pause))
+		loop_timer(exchange->broker->loop, &exchange->pause, PAUSE_MS, on_pause);
 }
 
 /* From the server to the guest. */
 static bool move_down(struct exchange *exchange)
 {
-	struct masker *masker = &exchange->buffers->masker;
-	char in[MASKER_PIECE_BYTES], out[sizeof(masker->bytes)];
+	char in[MASKER_PIECE_BYTES], out[RESPONSE_ROOM];
 	size_t count, length;
 
 	if (!tls_has_room(&exchange->guest) || exchange->guest.closed)
 		return false;
 	count = tls_read(&exchange->server, in, sizeof(in));
 	if (count) {
-		exchange->answered = exchange->buffers->request.begun;
-		read_answer(exchange, in, count);
-		length = masker_put(masker, in, count, out);
-		write_down(exchange, out, length);
+		pass_down(exchange, in, count);
 		explicit_bzero(in, count);
-		if (masker_is_holding(masker) && loop_operation_idle(&exchange->pause))
-			loop_timer(exchange->broker->loop, &exchange->pause, PAUSE_MS, on_pause);
 		return true;
 	}
 	if (!exchange->server.over && !exchange->server.failed)
 		return false;
-	length = masker_flush(masker, out);
+	length = response_flush(&exchange->buffers->response, out);
 	write_down(exchange, out, length);
 	tls_close(&exchange->guest, exchange->server.over_told);
 	return true;
@@ -320,7 +336,8 @@ static int begin(struct exchange *exchange, const struct terminate_message *mess
 	exchange->buffers = calloc(1, sizeof(*exchange->buffers));
 	if (!context || !exchange->buffers)
 		return -ENOMEM;
-	exchange->buffers->masker.secrets = broker->secrets;
+	exchange->buffers->response.request = &exchange->buffers->request;
+	exchange->buffers->response.masker.table = broker->masks;
 	exchange->buffers->request.target =
 		(struct http_target){exchange->host, exchange->port, broker->secrets};
 	error = tls_begin(&exchange->guest, context, message->first, message->length);

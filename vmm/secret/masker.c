@@ -3,57 +3,44 @@
 
 #include <string.h>
 
-#include "vmm/base/bytes.h"
-
-/* So many bytes at the end of what is there may happen to be the start of a secret. */
-#define CHANCE_BYTES 8U
-
-/* How many of the last bytes are the start of @secret, but not all of it. */
-static size_t start_at_end(const struct masker *masker, const struct secret *secret)
+static struct mask_match match_at(const struct masker *masker, size_t at)
 {
-	size_t longest = (size_t)bytes_minimum(masker->length, secret->length - 1);
-	const char *end = masker->bytes + masker->length;
-
-	for (const char *at = end - longest; at < end; at++) {
-		at = memchr(at, secret->value[0], (size_t)(end - at));
-		if (!at)
-			return 0;
-		if (memcmp(at, secret->value, (size_t)(end - at)) == 0)
-			return (size_t)(end - at);
-	}
-	return 0;
+	return mask_table_match(masker->table, masker->bytes + at, masker->length - at);
 }
 
-/* The secret of which most is at the end; NULL: of none there is any. */
-static const struct secret *longest_start(const struct masker *masker, size_t *length)
+/* A start of one that is cut short at @at: how much of it is not the start of another that goes on
+ * behind it. */
+static size_t length_alone(const struct masker *masker, size_t at, size_t length)
 {
-	const struct secret *found = NULL;
-
-	*length = 0;
-	for (unsigned int i = 0; i < masker->secrets->count; i++) {
-		const struct secret *secret = &masker->secrets->secrets[i];
-		const size_t start = start_at_end(masker, secret);
-
-		if (start > *length) {
-			*length = start;
-			found = secret;
-		}
+	for (size_t next = at + 1; next < at + length; next++) {
+		if (next + match_at(masker, next).length > at + length)
+			return next - at;
 	}
-	return found;
+	return length;
 }
 
-static void replace_all(struct masker *masker)
+/* Replaces what is there of secrets. Returns where one begins of which more may come, or the end.
+ */
+static size_t replace_all(struct masker *masker)
 {
-	for (unsigned int i = 0; i < masker->secrets->count; i++) {
-		const struct secret *secret = &masker->secrets->secrets[i];
-		char *at = masker->bytes, *end = masker->bytes + masker->length;
+	size_t at = 0;
 
-		while ((at = memmem(at, (size_t)(end - at), secret->value, secret->length))) {
-			memcpy(at, secret->placeholder, secret->length);
-			at += secret->length;
-			masker->masked[i]++;
+	while (at < masker->length) {
+		struct mask_match match = match_at(masker, at);
+
+		if (match.length && !match.whole && at + match.length == masker->length)
+			break;
+		if (!match.telling) {
+			at++;
+			continue;
 		}
+		if (!match.whole)
+			match.length = length_alone(masker, at, match.length);
+		memcpy(masker->bytes + at, match.instead, match.length);
+		masker->masked[match.secret]++;
+		at += match.length;
 	}
+	return at;
 }
 
 size_t masker_put(struct masker *masker, const void *bytes, size_t length, char *out)
@@ -62,10 +49,9 @@ size_t masker_put(struct masker *masker, const void *bytes, size_t length, char 
 
 	memcpy(masker->bytes + masker->length, bytes, length);
 	masker->length += length;
-	replace_all(masker);
-	longest_start(masker, &held);
+	ready = replace_all(masker);
+	held = masker->length - ready;
 	/* What has left is not given again; what was held may turn out to be nothing. */
-	ready = masker->length - held;
 	if (ready > masker->passed) {
 		memcpy(out, masker->bytes + masker->passed, ready - masker->passed);
 		length = ready - masker->passed;
@@ -85,16 +71,14 @@ bool masker_is_holding(const struct masker *masker)
 
 size_t masker_flush(struct masker *masker, char *out)
 {
-	size_t start, length = masker->length - masker->passed;
-	const struct secret *secret = longest_start(masker, &start);
+	const size_t length = masker->length - masker->passed;
+	struct mask_match match;
 
 	if (!length)
 		return 0;
-	/* All that is held is the start of this one. */
-	memcpy(out,
-	       (secret && start > CHANCE_BYTES ? secret->placeholder : masker->bytes) +
-		       masker->passed,
-	       length);
+	/* All that is held is the start of one. */
+	match = match_at(masker, 0);
+	memcpy(out, (match.telling ? match.instead : masker->bytes) + masker->passed, length);
 	masker->passed = masker->length;
 	return length;
 }

@@ -33,12 +33,23 @@ static void leave(struct request_stream *request, char *bytes, size_t length)
 	explicit_bzero(request->bytes + request->length, length);
 }
 
+static void note_method(struct request_stream *request, bool head)
+{
+	const uint64_t bit = UINT64_C(1) << request->begun % REQUEST_UNANSWERED;
+
+	request->heads = head ? request->heads | bit : request->heads & ~bit;
+	request->begun++;
+}
+
 static ssize_t take_head(struct request_stream *request, char *bytes)
 {
 	const char *reason = "";
 	struct http_request read;
-	long length = http_head_length(request->bytes, request->length, &reason);
+	long length;
 
+	if (request->begun - request->answered == REQUEST_UNANSWERED)
+		return 0;
+	length = http_head_length(request->bytes, request->length, &reason);
 	if (length < 0)
 		return refuse(request, reason);
 	if (length > LIMIT_SECRET_HEAD_BYTES)
@@ -54,7 +65,7 @@ static ssize_t take_head(struct request_stream *request, char *bytes)
 	for (unsigned int i = 0; i < LIMIT_SECRETS; i++)
 		request->uses[i] += read.uses[i];
 	http_body_begin(&request->body, &read);
-	request->begun++;
+	note_method(request, read.head);
 	request->state = read.upgrade                            ? REQUEST_WAITS
 			 : request->body.state == HTTP_BODY_DONE ? REQUEST_HEAD
 								 : REQUEST_BODY;
@@ -107,10 +118,24 @@ ssize_t request_take(struct request_stream *request, char *bytes, size_t size)
 	return 0;
 }
 
-void request_upgraded(struct request_stream *request, bool agreed)
+bool request_upgraded(struct request_stream *request)
 {
+	if (request->state != REQUEST_WAITS)
+		return false;
+	request->state = REQUEST_OPAQUE;
+	return true;
+}
+
+bool request_answered(struct request_stream *request)
+{
+	const uint64_t bit = UINT64_C(1) << request->answered % REQUEST_UNANSWERED;
+
 	if (request->state == REQUEST_WAITS)
-		request->state = agreed ? REQUEST_OPAQUE : REQUEST_HEAD;
+		request->state = REQUEST_HEAD;
+	if (request->answered == request->begun)
+		return false; /* nobody has asked */
+	request->answered++;
+	return (request->heads & bit) != 0;
 }
 
 bool request_is_between(const struct request_stream *request)

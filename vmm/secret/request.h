@@ -19,11 +19,16 @@ enum request_state {
 	REQUEST_OPAQUE, /* it is HTTP no more: a WebSocket */
 };
 
+/* So many may wait for their answers: one bit of .heads each. */
+#define REQUEST_UNANSWERED 64U
+
 /* Zero before use, but for .target. */
 struct request_stream {
 	struct http_target target;
 	enum request_state state;
-	uint64_t begun; /* requests whose head was sent */
+	uint64_t begun;    /* requests whose head was sent */
+	uint64_t answered; /* of these, whose final answer has begun */
+	uint64_t heads;    /* which of the last ones are of HEAD */
 	uint64_t uses[LIMIT_SECRETS];
 	struct http_body body;
 	struct stream_search search;    /* for placeholders where none belongs */
@@ -40,8 +45,12 @@ bool request_is_full(const struct request_stream *request);
  * its length, 0 when nothing may; -1: .reason says what is wrong, and nothing more may leave. */
 ssize_t request_take(struct request_stream *request, char *bytes, size_t size);
 
-/* The server's answer to an Upgrade. */
-void request_upgraded(struct request_stream *request, bool agreed);
+/* The server agrees to an Upgrade. Whether that was asked for. */
+bool request_upgraded(struct request_stream *request);
+
+/* The final answer to the first one that has none begins; an Upgrade is then not agreed to. Whether
+ * it has no body, whatever it says: it is to HEAD. */
+bool request_answered(struct request_stream *request);
 
 /* Whether it ends here as it should: between two requests. */
 bool request_is_between(const struct request_stream *request);

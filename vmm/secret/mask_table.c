@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vmm/secret/mask_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vmm/base/bytes.h"
+#include "vmm/secret/base64.h"
+
+/* So many bytes at a place may happen to be the start of a secret. Of a short one it is half. */
+#define CHANCE_BYTES 8U
+
+/* As it is; base64 at each of three places, with either alphabet; two of URLs, two of JSON. */
+#define FORMS 11U
+
+struct form {
+	unsigned int secret;
+	size_t length;
+	char *text;    /* allocated, also: */
+	char *instead; /* of the placeholder, as long */
+};
+
+struct mask_table {
+	unsigned int count;
+	struct form forms[FORMS * LIMIT_SECRETS];
+	/* Which two bytes some form begins with, and which first one: most places are none. */
+	uint8_t pairs[65536 / 8];
+	bool firsts[256];
+};
+
+/* Writes @length bytes of @value in a form that is as long for every text that is encoded where it
+ * is. Returns its length. */
+typedef size_t encode_form(const char *value, const char *encoded, size_t length, char *text);
+
+static size_t encode_plain(const char *value, const char *encoded, size_t length, char *text)
+{
+	(void)encoded;
+	memcpy(text, value, length);
+	return length;
+}
+
+static size_t write_percent(const char *value, const char *encoded, size_t length,
+			    const char *digits, char *text)
+{
+	static const char unreserved[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					 "0123456789-._~"; /* RFC 3986, 2.3 */
+	size_t made = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (strchr(unreserved, encoded[i])) {
+			text[made++] = value[i];
+			continue;
+		}
+		text[made++] = '%';
+		text[made++] = digits[(uint8_t)value[i] >> 4];
+		text[made++] = digits[(uint8_t)value[i] & 15];
+	}
+	return made;
+}
+
+static size_t encode_percent(const char *value, const char *encoded, size_t length, char *text)
+{
+	return write_percent(value, encoded, length, "0123456789ABCDEF", text);
+}
+
+static size_t encode_percent_small(const char *value, const char *encoded, size_t length,
+				   char *text)
+{
+	return write_percent(value, encoded, length, "0123456789abcdef", text);
+}
+
+/* RFC 8259, 7. What is no secret has nothing to be escaped, and is told twice. */
+static size_t write_json(const char *value, const char *encoded, size_t length, const char *escaped,
+			 char *text)
+{
+	size_t made = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (strchr(escaped, encoded[i]))
+			text[made++] = value == encoded ? '\\' : value[i];
+		text[made++] = value[i];
+	}
+	return made;
+}
+
+static size_t encode_json(const char *value, const char *encoded, size_t length, char *text)
+{
+	return write_json(value, encoded, length, "\"\\", text);
+}
+
+static size_t encode_json_slashes(const char *value, const char *encoded, size_t length, char *text)
+{
+	return write_json(value, encoded, length, "\"\\/", text);
+}
+
+/* base64 of what has @before bytes in front of it, as far as those and what follows do not count:
+ * at most some bits of the first and the last byte are left out. */
+static size_t write_base64(const char *value, size_t length, size_t before, bool url, char *text)
+{
+	const size_t from = (8 * before + 5) / 6, to = 8 * (before + length) / 6;
+	char plain[LIMIT_SECRET_BYTES + 2] = {0};
+	char whole[(LIMIT_SECRET_BYTES + 4) / 3 * 4];
+
+	memcpy(plain + before, value, length);
+	base64_encode(plain, before + length, whole);
+	memcpy(text, whole + from, to - from);
+	for (size_t i = 0; url && i < to - from; i++)
+		text[i] = text[i] == '+' ? '-' : text[i] == '/' ? '_' : text[i];
+	explicit_bzero(plain, sizeof(plain));
+	explicit_bzero(whole, sizeof(whole));
+	return to - from;
+}
+
+#define ENCODE_BASE64(before, url)                                                           \
+	static size_t encode_base64_##before##_##url(const char *value, const char *encoded, \
+						     size_t length, char *text)              \
+	{                                                                                    \
+		(void)encoded;                                                               \
+		return write_base64(value, length, before, url, text);                       \
+	}
+ENCODE_BASE64(0, 0)
+ENCODE_BASE64(1, 0)
+ENCODE_BASE64(2, 0)
+ENCODE_BASE64(0, 1)
+ENCODE_BASE64(1, 1)
+ENCODE_BASE64(2, 1)
+
+static encode_form *const encoders[FORMS] = {
+	encode_plain,         encode_base64_0_0, encode_base64_1_0,   encode_base64_2_0,
+	encode_base64_0_1,    encode_base64_1_1, encode_base64_2_1,   encode_percent,
+	encode_percent_small, encode_json,       encode_json_slashes,
+};
+
+static bool is_known(const struct mask_table *table, unsigned int secret, const char *text,
+		     size_t length)
+{
+	for (unsigned int i = 0; i < table->count; i++) {
+		const struct form *form = &table->forms[i];
+
+		if (form->secret == secret && form->length == length &&
+		    memcmp(form->text, text, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int add_form(struct mask_table *table, const struct secret_set *set, unsigned int index,
+		    encode_form *encode)
+{
+	const struct secret *secret = &set->secrets[index];
+	struct form *form = &table->forms[table->count];
+	char text[MASK_FORM_BYTES], instead[MASK_FORM_BYTES];
+	size_t length = encode(secret->value, secret->value, secret->length, text);
+	int error = 0;
+
+	encode(secret->placeholder, secret->value, secret->length, instead);
+	if (!is_known(table, index, text, length)) {
+		*form = (struct form){index, length, malloc(length), malloc(length)};
+		table->count++;
+		if (form->text && form->instead) {
+			memcpy(form->text, text, length);
+			memcpy(form->instead, instead, length);
+			table->firsts[(uint8_t)text[0]] = true;
+			table->pairs[(uint8_t)text[0] << 5 | (uint8_t)text[1] >> 3] |=
+				(uint8_t)(1 << ((uint8_t)text[1] & 7));
+		} else {
+			error = -ENOMEM;
+		}
+	}
+	explicit_bzero(text, sizeof(text));
+	return error;
+}
+
+int mask_table_create(struct mask_table **table, const struct secret_set *set)
+{
+	struct mask_table *made = calloc(1, sizeof(*made));
+	int error = made ? 0 : -ENOMEM;
+
+	for (unsigned int i = 0; !error && i < set->count; i++) {
+		for (size_t j = 0; !error && j < FORMS; j++)
+			error = add_form(made, set, i, encoders[j]);
+	}
+	if (error)
+		mask_table_destroy(made);
+	else
+		*table = made;
+	return error;
+}
+
+void mask_table_destroy(struct mask_table *table)
+{
+	if (!table)
+		return;
+	for (unsigned int i = 0; i < table->count; i++) {
+		if (table->forms[i].text)
+			explicit_bzero(table->forms[i].text, table->forms[i].length);
+		free(table->forms[i].text);
+		free(table->forms[i].instead);
+	}
+	free(table);
+}
+
+static size_t common_length(const char *text, const char *bytes, size_t most)
+{
+	size_t length = 0;
+
+	while (length < most && text[length] == bytes[length])
+		length++;
+	return length;
+}
+
+struct mask_match mask_table_match(const struct mask_table *table, const char *bytes, size_t length)
+{
+	struct mask_match match = {0};
+
+	if (length < 2 ? !table->firsts[(uint8_t)bytes[0]]
+		       : !(table->pairs[(uint8_t)bytes[0] << 5 | (uint8_t)bytes[1] >> 3] &
+			   1 << ((uint8_t)bytes[1] & 7)))
+		return match;
+	for (unsigned int i = 0; i < table->count; i++) {
+		const struct form *form = &table->forms[i];
+		const size_t common = common_length(form->text, bytes,
+						    (size_t)bytes_minimum(form->length, length));
+
+		if (common <= match.length)
+			continue;
+		match.secret = form->secret;
+		match.length = common;
+		match.whole = common == form->length;
+		match.telling =
+			match.whole || common > bytes_minimum(CHANCE_BYTES, form->length / 2);
+		match.instead = form->instead;
+	}
+	return match;
+}
