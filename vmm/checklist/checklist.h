@@ -83,6 +83,7 @@ struct checklist_outside {
 	unsigned int canary_count; /* files planted where the guest must not come */
 	struct {
 		char *path;
+		int fd; /* locked: it is not a killed process's */
 		char mark[CHECKLIST_MARK_SIZE];
 	} canaries[CHECKLIST_CANARIES];
 	unsigned int places_known, places_here; /* where credentials may lie; those that do */

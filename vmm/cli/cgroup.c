@@ -34,16 +34,18 @@ static unsigned int needed_controllers(const struct cgroup_limits *limits)
 	       (limits->io_mib ? 1U << CGROUP_IO : 0);
 }
 
-/* Removes the groups of runs whose mvagent was killed. Those that are in use stay (EBUSY). */
-static void sweep(int parent_fd)
+/* Removes the groups of runs whose mvagent was killed. Those that are in use stay (EBUSY). How many
+ * were removed. */
+static unsigned int sweep(int parent_fd)
 {
 	int fd = openat(parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
+	unsigned int removed = 0;
 
 	if (!directory) {
 		fd_close(&fd);
-		return;
+		return 0;
 	}
 	while ((entry = readdir(directory))) {
 		const char *name = entry->d_name;
@@ -52,10 +54,27 @@ static void sweep(int parent_fd)
 		if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
 			continue;
 		pid = (pid_t)strtol(name + strlen(PREFIX), NULL, 10);
-		if (pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
-			unlinkat(parent_fd, name, AT_REMOVEDIR);
+		if (pid > 0 && kill(pid, 0) < 0 && errno == ESRCH &&
+		    unlinkat(parent_fd, name, AT_REMOVEDIR) == 0)
+			removed++;
 	}
 	closedir(directory);
+	return removed;
+}
+
+unsigned int cgroup_sweep(void)
+{
+	unsigned int removed = 0;
+	char path[PATH_MAX];
+
+	/* Which group is the parent depends on what was to be limited. */
+	for (unsigned int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		int FD_CLEANUP fd = cgroup_parent_find(1U << i, path);
+
+		if (fd >= 0)
+			removed += sweep(fd);
+	}
+	return removed;
 }
 
 /* The disk that a file system lies on, "MAJOR:MINOR": io.max knows no partitions. */

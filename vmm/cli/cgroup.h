@@ -37,6 +37,9 @@ int cgroup_make(struct cgroup *cgroup, const struct cgroup_limits *limits, const
 /* Once its processes are gone: tells what they used, and removes the group. */
 void cgroup_end(struct cgroup *cgroup, struct cgroup_use *use);
 
+/* Removes the groups of runs whose mvagent was killed; how many. */
+unsigned int cgroup_sweep(void);
+
 /* For `mvagent doctor`: which limits can be set here, and where, or why none. */
 bool cgroup_describe(char *text, size_t size);
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -134,8 +135,8 @@ static void find_directory(struct checklist_host *host, const struct run_options
 static void plant(struct checklist_host *host, const char *directory)
 {
 	struct checklist_outside *outside = &host->outside;
+	FD_CLEANUP int fd = -1;
 	char *mark, *path;
-	int fd;
 
 	if (outside->canary_count == CHECKLIST_CANARIES || !*directory ||
 	    strcmp(directory, "/") == 0)
@@ -143,20 +144,20 @@ static void plant(struct checklist_host *host, const char *directory)
 	mark = outside->canaries[outside->canary_count].mark;
 	if (make_mark(mark))
 		return;
-	if (asprintf(&path, "%s/.mvagent-review-%.8s", directory, host->number) < 0)
+	if (asprintf(&path, "%s/" CHECKLIST_CANARY_PREFIX "%.8s", directory, host->number) < 0)
 		return;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0) {
 		free(path);
 		return;
 	}
-	if (fd_write_full(fd, mark, strlen(mark)) == 0) {
-		outside->canaries[outside->canary_count++].path = path;
-	} else {
+	if (flock(fd, LOCK_EX | LOCK_NB) || fd_write_full(fd, mark, strlen(mark))) {
 		unlink(path);
 		free(path);
+		return;
 	}
-	fd_close(&fd);
+	outside->canaries[outside->canary_count].path = path;
+	outside->canaries[outside->canary_count++].fd = fd_take(&fd);
 }
 
 static void plant_all(struct checklist_host *host)
@@ -288,6 +289,7 @@ void checklist_host_destroy(struct checklist_host *host)
 			log_errno(-errno, "cannot remove %s, which the review had planted",
 				  outside->canaries[i].path);
 		free(outside->canaries[i].path);
+		fd_close(&outside->canaries[i].fd);
 	}
 	for (unsigned int i = 0; i < outside->item_count; i++) {
 		free(outside->items[i].text);

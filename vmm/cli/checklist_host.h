@@ -13,6 +13,9 @@
 #include "vmm/cli/run_options.h"
 #include "vmm/cli/run_shares.h"
 
+/* The names of the files: and 8 hex digits. */
+#define CHECKLIST_CANARY_PREFIX ".mvagent-review-"
+
 struct checklist_host {
 	struct checklist_outside outside;
 	const char *texts[CHECKLIST_ITEMS + 1]; /* of the items, for run_probe */

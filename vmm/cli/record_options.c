@@ -45,13 +45,22 @@ static const char prune_usage[] =
 	"  --older AGE       those that began longer ago: 12h, 30d, 8w (suffixes s, m, h, d, w);\n"
 	"                    with --keep, of all but the newest N\n" DIRECTORY_HELP;
 
+static const char repair_usage[] =
+	"usage: mvagent runs --repair [OPTIONS]\n"
+	"After a crash: says which runs did not come to their end and what is left of them,\n"
+	"and removes what nobody needs. Records stay as they are, changes under review can be\n"
+	"applied. What a run that goes on has is not touched.\n"
+	"\n" DIRECTORY_HELP "\n"
+	"Exit status: 0 all is in order now; 125 something could not be looked at or removed.\n";
+
 enum {
 	OPTION_FOLLOW = 'f',
 	OPTION_JSON = OPTION_FIRST,
 	OPTION_RECORD,
 	OPTION_KEY,
 	OPTION_KEEP,
-	OPTION_OLDER
+	OPTION_OLDER,
+	OPTION_REPAIR
 };
 
 #define COMMON_OPTIONS                                              \
@@ -78,6 +87,11 @@ static const struct option log_options[] = {
 static const struct option prune_options[] = {
 	{"keep", required_argument, NULL, OPTION_KEEP},
 	{"older", required_argument, NULL, OPTION_OLDER},
+	COMMON_OPTIONS,
+};
+
+static const struct option repair_options[] = {
+	{"repair", no_argument, NULL, OPTION_REPAIR},
 	COMMON_OPTIONS,
 };
 
@@ -125,6 +139,8 @@ static int apply_option(void *context, int option, char *value)
 		return set_keep(options, value);
 	case OPTION_OLDER:
 		return set_older(options, value);
+	case OPTION_REPAIR:
+		return 0; /* that is what led here */
 	default:
 		return -EINVAL;
 	}
@@ -155,6 +171,12 @@ static const struct option_set sets[RECORD_VERB_COUNT] = {
 			       .options = prune_options,
 			       .takes_words = true,
 			       .apply = apply_option},
+	[RECORD_VERB_REPAIR] = {.usage = repair_usage,
+				.help = "mvagent runs --help",
+				.letters = "+:h",
+				.options = repair_options,
+				.takes_words = true,
+				.apply = apply_option},
 };
 
 static int check(const struct record_options *options)
@@ -185,7 +207,7 @@ int record_options_parse(struct record_options *options, enum record_verb verb, 
 		at += next;
 		if (at == argc)
 			break;
-		if (options->what || verb == RECORD_VERB_PRUNE) {
+		if (options->what || verb == RECORD_VERB_PRUNE || verb == RECORD_VERB_REPAIR) {
 			log_error("unexpected argument '%s'; see '%s'", argv[at], sets[verb].help);
 			return -EINVAL;
 		}

@@ -12,6 +12,7 @@
 #include "vmm/cli/outcome.h"
 #include "vmm/cli/record_commands.h"
 #include "vmm/cli/record_summary.h"
+#include "vmm/cli/repair.h"
 #include "vmm/cli/review_commands.h"
 #include "vmm/cli/review_options.h"
 #include "vmm/cli/review_policy.h"
@@ -259,5 +260,8 @@ int runs_command(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "prune") == 0)
 		return runs_prune_command(argc - 1, argv + 1);
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--repair") == 0)
+			return runs_repair_command(argc, argv);
 	return runs_list(argc, argv);
 }

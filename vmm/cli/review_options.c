@@ -46,10 +46,13 @@ static const char discard_usage[] =
 
 static const char runs_usage[] =
 	"usage: mvagent runs [--json] [--record DIR]\n"
+	"       mvagent runs --repair [--record DIR]\n"
 	"       mvagent runs prune --keep N | --older AGE\n"
 	"Lists the runs that are on record, and what became of the changes of those with\n"
 	"--share DIR:review; 'prune' removes records, see 'mvagent runs prune --help'.\n"
 	"\n"
+	"  --repair          after a crash: say which runs did not come to their end and what is\n"
+	"                    left of them, and remove what nobody needs\n"
 	"  --json            as a JSON array\n"
 	"  --record DIR      where the records are, if not in your state directory\n"
 	"  --keep N          remove all but the newest N\n"

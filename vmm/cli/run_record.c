@@ -150,9 +150,6 @@ static int create_file(struct run_record *record, const struct run_review *revie
 			break;
 		snprintf(name, sizeof(name), "%s" RECORD_SUFFIX, record->name);
 		error = record_create(&record->record, record->store_fd, name);
-		if (review->run_fd >= 0)
-			break;
-		error = error == -EEXIST ? error : error;
 	}
 	return error ? log_errno(error, "cannot make the record of this run in %s", record->store)
 		     : 0;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -146,14 +147,16 @@ int selftest_place_create(struct selftest_place *place)
 	/* Short enough for the address of a socket in it. */
 	if (!parent || !*parent || strlen(parent) > sizeof(place->path) - 32)
 		parent = "/tmp";
-	snprintf(place->path, sizeof(place->path), "%s/mvagent-selftest-XXXXXX", parent);
+	snprintf(place->path, sizeof(place->path), "%s/" SELFTEST_PLACE_PREFIX "XXXXXX", parent);
 	if (!mkdtemp(place->path)) {
 		error = -errno;
 		place->path[0] = '\0';
 		return log_errno(error, "cannot make a directory in %s", parent);
 	}
 	place->directory_fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	error = place->directory_fd < 0 ? -errno : 0;
+	/* As long as it is locked it is not a killed process's. */
+	error = place->directory_fd < 0 || flock(place->directory_fd, LOCK_EX | LOCK_NB) ? -errno
+											 : 0;
 	error = error ? error : place_make_share(place);
 	error = error ? error : place_make_files(place);
 	error = error ? error : place_make_sockets(place);

@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+/* The name of the directory: and six characters. */
+#define SELFTEST_PLACE_PREFIX "mvagent-selftest-"
+
 struct selftest_place {
 	char path[96];    /* of the directory for all of it; empty: not made */
 	int directory_fd; /* the same */

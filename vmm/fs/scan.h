@@ -19,6 +19,7 @@ struct scan_result {
 	struct identity_set closed;       /* directories that could not be looked into */
 	uint64_t hidden_count;            /* names */
 	uint64_t protected_count;
+	uint64_t removed_count; /* files that were in the making */
 };
 
 /* Starts, on a thread of its own. @root_fd stays the caller's; @root_path is its path for who made

@@ -137,8 +137,10 @@ static void scan_clean(struct scan *scan, int directory_fd, const char *name)
 	if (path_look(directory_fd, name, &status) || status.stx_uid != scan->user ||
 	    !scan_is_left(directory_fd, name, &status))
 		return;
-	if (unlinkat(directory_fd, name, S_ISDIR(status.stx_mode) ? AT_REMOVEDIR : 0) == 0 &&
-	    scan_set_path(scan, scan_top(scan), name))
+	if (unlinkat(directory_fd, name, S_ISDIR(status.stx_mode) ? AT_REMOVEDIR : 0))
+		return;
+	scan->result.removed_count++;
+	if (scan_set_path(scan, scan_top(scan), name))
 		scan_list_add(&scan->removed, scan->path);
 }
 

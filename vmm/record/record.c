@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,6 +55,22 @@ const char *record_kind_name(enum record_kind kind)
 	return kinds[kind].name;
 }
 
+/* Between its making and its lock a file may be taken for one of a process that was killed
+ * (`mvagent runs --repair`), and be removed. Waits for who only reads it. 0 or -errno; -EEXIST: the
+ * name is no longer that file's. */
+static int lock_new(int fd)
+{
+	struct stat status;
+	int result;
+
+	do {
+		result = flock(fd, LOCK_EX);
+	} while (result < 0 && errno == EINTR);
+	if (result < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	return status.st_nlink ? 0 : -EEXIST;
+}
+
 int record_create(struct record **record, int directory_fd, const char *name)
 {
 	struct record *created = calloc(1, sizeof(*created));
@@ -63,7 +80,7 @@ int record_create(struct record **record, int directory_fd, const char *name)
 		return -ENOMEM;
 	created->fd = openat(directory_fd, name,
 			     O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-	error = created->fd < 0 || flock(created->fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+	error = created->fd < 0 ? -errno : lock_new(created->fd);
 	if (error) {
 		record_abandon(created);
 		return error;

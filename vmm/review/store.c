@@ -88,6 +88,21 @@ int review_make_run_name(char name[REVIEW_RUN_NAME_BYTES])
 	return 0;
 }
 
+/* Locks a run that was just made. Before that it may be taken for one of a process that was killed
+ * (`mvagent runs --repair`), and be removed. 0 or -errno; -EEXIST: it is not there any more. */
+static int lock_new(int store_fd, const char *name, int fd)
+{
+	struct stat made, there;
+	int error = review_run_lock(fd);
+
+	if (!error && fstat(fd, &made))
+		error = -errno;
+	if (!error && (fstatat(store_fd, name, &there, AT_SYMLINK_NOFOLLOW) ||
+		       there.st_dev != made.st_dev || there.st_ino != made.st_ino))
+		error = -EEXIST;
+	return error;
+}
+
 int review_store_create_run(int store_fd, char name[REVIEW_RUN_NAME_BYTES])
 {
 	for (int attempt = 0; attempt < RUN_NAME_ATTEMPTS; attempt++) {
@@ -101,12 +116,16 @@ int review_store_create_run(int store_fd, char name[REVIEW_RUN_NAME_BYTES])
 			continue;
 		}
 		fd = review_store_open_run(store_fd, name);
+		if (fd == -ENOENT)
+			continue;
 		if (fd < 0)
 			return fd;
-		error = review_run_lock(fd);
-		if (error)
-			fd_close(&fd);
-		return error ? error : fd;
+		error = lock_new(store_fd, name, fd);
+		if (!error)
+			return fd;
+		fd_close(&fd);
+		if (error != -EEXIST)
+			return error;
 	}
 	return -EEXIST;
 }
@@ -146,19 +165,30 @@ static bool has_record(int store_fd, const char *name)
 	return faccessat(store_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int review_store_list(int store_fd, struct tree_names *names)
+static int list(int store_fd, bool recorded, struct tree_names *names)
 {
 	int error = tree_list(store_fd, names);
 	size_t kept = 0;
 
 	for (size_t i = 0; i < names->count; i++) {
-		if (review_is_run_name(names->names[i]) && has_record(store_fd, names->names[i]))
+		if (review_is_run_name(names->names[i]) &&
+		    has_record(store_fd, names->names[i]) == recorded)
 			names->names[kept++] = names->names[i];
 		else
 			free(names->names[i]);
 	}
 	names->count = kept;
 	return error;
+}
+
+int review_store_list(int store_fd, struct tree_names *names)
+{
+	return list(store_fd, true, names);
+}
+
+int review_store_list_unborn(int store_fd, struct tree_names *names)
+{
+	return list(store_fd, false, names);
 }
 
 int review_store_open_run(int store_fd, const char *name)

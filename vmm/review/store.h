@@ -39,6 +39,10 @@ int review_store_create_share(int run_fd, unsigned int index, mode_t mode, int *
 /* The names of all runs that are on record, oldest first. 0 or -errno; destroy in every case. */
 int review_store_list(int store_fd, struct tree_names *names);
 
+/* The names of those that are not: of processes that were killed as they made one, or that are just
+ * making it. */
+int review_store_list_unborn(int store_fd, struct tree_names *names);
+
 /* Opens a run's directory. fd or -errno. */
 int review_store_open_run(int store_fd, const char *name);
 
