@@ -297,6 +297,21 @@ static void test_what_a_selftest_left(void **state)
 	fixture_shell(fixture, "test \"$(ls tmp | wc -l)\" = 3 && test -f home/kept");
 }
 
+static void test_key_in_the_making(void **state)
+{
+	static const struct timeval old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	struct review_fixture *fixture = *state;
+
+	fixture_end_run(fixture);
+	fixture_shell(fixture,
+		      "cd state/mvagent && : >" MAKING " && : >.mvagent-00000000000000aa && "
+		      ": >record.key");
+	assert_int_equal(utimes("state/mvagent/" MAKING, old), 0);
+	repair(MAKING ": a key in the making, removed\n");
+	fixture_shell(fixture, "cd state/mvagent && ! test -e " MAKING " && test -f record.key && "
+			       "test -f .mvagent-00000000000000aa");
+}
+
 /* One whose name was taken from it before it was locked makes another. */
 static void test_makers_do_not_lose_to_repair(void **state)
 {
@@ -364,6 +379,7 @@ int main(void)
 		test(test_files_in_the_making),
 		test(test_what_a_review_planted),
 		test(test_what_a_selftest_left),
+		test(test_key_in_the_making),
 		test(test_makers_do_not_lose_to_repair),
 	};
 

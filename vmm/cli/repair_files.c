@@ -23,8 +23,9 @@
 #include "vmm/review/store.h"
 #include "vmm/review/upper.h"
 
-/* `mvagent selftest` locks its directory right after it has made it. */
-#define SELFTEST_YOUNG_SECONDS 60
+/* What is younger may be in the making: a directory is locked right after it was made, and a key is
+ * not locked at all. */
+#define YOUNG_SECONDS 60
 
 void repair_share(struct repair *repair, int directory_fd, const char *path)
 {
@@ -88,7 +89,7 @@ static void remove_planted(struct repair *repair, int directory_fd, const char *
 
 static bool is_old(const struct stat *status)
 {
-	return time(NULL) - status->st_mtime > SELFTEST_YOUNG_SECONDS;
+	return time(NULL) - status->st_mtime > YOUNG_SECONDS;
 }
 
 static void remove_selftest(struct repair *repair, int directory_fd, const char *path,
@@ -113,6 +114,22 @@ static void remove_selftest(struct repair *repair, int directory_fd, const char 
 		return;
 	repair_tell(whole, "left by 'mvagent selftest', removed");
 	free(whole);
+}
+
+/* A key in the making (vmm/record/key.c). */
+static void remove_key(struct repair *repair, int directory_fd, const char *path, const char *name)
+{
+	int FD_CLEANUP fd = -1;
+	struct stat status;
+
+	(void)path;
+	if (!review_is_temporary(name))
+		return;
+	fd = open_left(directory_fd, name, S_IFREG, &status);
+	if (fd < 0 || !is_old(&status) || unlinkat(directory_fd, name, 0))
+		return;
+	repair->removed++;
+	repair_tell(name, "a key in the making, removed");
 }
 
 typedef void visit_entry(struct repair *repair, int directory_fd, const char *path,
@@ -153,8 +170,10 @@ void repair_common(struct repair *repair)
 
 	if (home && home[0] == '/')
 		repair_planted(repair, home, false);
-	if (review_state_path(path, "") == 0)
+	if (review_state_path(path, "") == 0) {
 		repair_planted(repair, path, false);
+		visit_directory(repair, path, remove_key);
+	}
 	visit_directory(repair, temporary && *temporary ? temporary : "/tmp", remove_selftest);
 	if (groups)
 		repair_tell("control groups", "%u of runs that are gone removed", groups);
