@@ -165,6 +165,16 @@ $(HOSTILE_GUEST): $(patsubst %.c,$(BUILD)/obj/hostile/%.o,$(wildcard tests/hosti
 	$(Q)$(LD) -m elf_x86_64 -static -nostdlib --build-id=none -z noexecstack --no-warn-rwx-segments \
 		-T tests/hostile/guest.lds $(filter %.o,$^) -o $@
 HOSTILE += $(HOSTILE_GUEST)
+# mvagent for tests of what goes wrong, with that guest: it takes a KVM on which no Linux would boot.
+FAULTS := $(BUILD)/tests/faults/bin/mvagent
+$(FAULTS): $(BUILD)/obj/vmm/cli/main.o $(BUILD)/obj/tests/faults/any_kvm.o \
+		$(call archives,cli image fs root relay secret checklist record review wire jail base)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(CJSON) $(CRYPTO) -l:libseccomp.a -o $@
+	@ln -sfn ../../libexec $(BUILD)/tests/faults/libexec
+	@ln -sfn ../../share $(BUILD)/tests/faults/share
+HOSTILE += $(FAULTS)
 .PHONY: hostile
 hostile: $(HOSTILE)
 

@@ -90,6 +90,7 @@ void *memset(void *target, int value, size_t length);
 void *memcpy(void *target, const void *source, size_t length);
 int strings_equal(const char *left, const char *right);
 
+void random_seed(uint64_t seed);
 uint64_t random_64(void);
 uint32_t random_below(uint32_t limit);
 
@@ -146,5 +147,8 @@ extern const struct attack race_attacks[];
 extern const struct attack processor_attacks[];
 extern const struct attack negotiate_attacks[];
 extern const struct attack probe_attacks[];
+
+/* What it does in place of the kernel of `mvagent run`: guest_work.c. */
+__attribute__((noreturn)) void work(void);
 
 #endif
