@@ -28,6 +28,13 @@
 
 static struct ring share[2];
 
+/* What the answers say of each file. */
+static struct file {
+	uint8_t letter; /* 0: it is not there */
+	bool unknown;   /* a request failed halfway */
+	uint32_t length;
+} files[FILES];
+
 static uint32_t length_of(const char *text)
 {
 	uint32_t length = 0;
@@ -80,6 +87,12 @@ static uint64_t replied_node(void)
 	return ((const struct fuse_entry_out *)(REPLY + sizeof(struct fuse_out_header)))->nodeid;
 }
 
+/* How much of a write was done. */
+static uint32_t replied_size(void)
+{
+	return ((const struct fuse_write_out *)(REPLY + sizeof(struct fuse_out_header)))->size;
+}
+
 /* That a name is not there may be told by node 0 as well, for the guest to remember. */
 static bool is_there(const char *name)
 {
@@ -100,7 +113,7 @@ static void begin_share(void)
 }
 
 /* Whatever a request fails with, the next one is made: a host that lacks something says so. */
-static void write_file(const char *name, uint8_t letter)
+static void write_file(const char *name, struct file *file, uint8_t letter)
 {
 	const struct fuse_create_in create = {.flags = OPEN_NEW, .mode = 0100644};
 	struct fuse_write_in data = {.size = FILE_BYTES};
@@ -112,6 +125,7 @@ static void write_file(const char *name, uint8_t letter)
 
 	add(&arguments, &create, sizeof(create));
 	add_name(&arguments, name);
+	file->unknown = true;
 	if (ask(FUSE_CREATE, FUSE_ROOT_ID, &arguments))
 		return;
 	node = replied_node();
@@ -122,15 +136,17 @@ static void write_file(const char *name, uint8_t letter)
 		memset((void *)(REQUEST + sizeof(struct fuse_in_header) + arguments.length), letter,
 		       FILE_BYTES);
 		arguments.length += FILE_BYTES;
-		if (ask(FUSE_WRITE, node, &arguments))
+		if (ask(FUSE_WRITE, node, &arguments) || replied_size() != FILE_BYTES)
 			break;
 	}
+	if (data.offset == 2UL * FILE_BYTES)
+		*file = (struct file){.letter = letter, .length = 2 * FILE_BYTES};
 	arguments.length = 0;
 	add(&arguments, &release, sizeof(release));
 	ask(FUSE_RELEASE, node, &arguments);
 }
 
-static void rename_file(const char *from, const char *to)
+static void rename_file(const char *from, struct file *old, const char *to, struct file *new)
 {
 	const struct fuse_rename2_in in = {.newdir = FUSE_ROOT_ID};
 	struct arguments arguments = {0};
@@ -138,30 +154,35 @@ static void rename_file(const char *from, const char *to)
 	add(&arguments, &in, sizeof(in));
 	add_name(&arguments, from);
 	add_name(&arguments, to);
-	ask(FUSE_RENAME2, FUSE_ROOT_ID, &arguments);
+	if (ask(FUSE_RENAME2, FUSE_ROOT_ID, &arguments) || old == new)
+		return;
+	*new = *old;
+	*old = (struct file){0};
 }
 
-static void remove_file(const char *name)
+static void remove_file(const char *name, struct file *file)
 {
 	struct arguments arguments = {0};
 
 	add_name(&arguments, name);
-	ask(FUSE_UNLINK, FUSE_ROOT_ID, &arguments);
+	if (ask(FUSE_UNLINK, FUSE_ROOT_ID, &arguments) == 0)
+		*file = (struct file){0};
 }
 
 static void work_on_share(uint32_t round)
 {
+	const uint32_t index = random_below(FILES), target = random_below(FILES);
 	char name[] = "w0", other[] = "w0";
 
-	name[1] = (char)('0' + random_below(FILES));
-	other[1] = (char)('0' + random_below(FILES));
+	name[1] = (char)('0' + index);
+	other[1] = (char)('0' + target);
 	/* To know a name is what the kernel begins with. */
 	if (round % 4 == 1 && is_there(name))
-		remove_file(name);
+		remove_file(name, &files[index]);
 	else if (round % 4 == 3 && is_there(name))
-		rename_file(name, other);
+		rename_file(name, &files[index], other, &files[target]);
 	else
-		write_file(name, (uint8_t)('a' + round % 26));
+		write_file(name, &files[index], (uint8_t)('a' + round % 26));
 }
 
 static void read_disk(struct ring *disk)
@@ -189,6 +210,38 @@ static void tell(struct vsock_link *link, uint32_t type, uint32_t length, uint32
 		   &(struct vsock_packet){
 			   .port = SESSION_PORT_CONTROL, .operation = VSOCK_DATA, .length = bytes},
 		   bytes);
+}
+
+/* The lines about all files, at @text. Their length. */
+static uint32_t print_files(char *text)
+{
+	char *at = text;
+
+	for (uint32_t i = 0; i < FILES; i++) {
+		const struct file *file = &files[i];
+
+		if (file->unknown)
+			continue;
+		*at++ = 'w';
+		*at++ = (char)('0' + i);
+		*at++ = ' ';
+		*at++ = file->letter ? (char)file->letter : '-';
+		*at++ = ' ';
+		for (uint32_t divisor = 1000; file->letter && divisor; divisor /= 10)
+			*at++ = (char)('0' + file->length / divisor % 10);
+		*at++ = '\n';
+	}
+	return (uint32_t)(at - text);
+}
+
+static void say_files(struct vsock_link *link)
+{
+	const uint32_t length = print_files(vsock_payload(link));
+
+	vsock_send(link,
+		   &(struct vsock_packet){
+			   .port = SESSION_PORT_STDOUT, .operation = VSOCK_DATA, .length = length},
+		   length);
 }
 
 static void connect_port(struct vsock_link *link, uint32_t port)
@@ -224,16 +277,20 @@ void work(void)
 	struct ring disk;
 	bool endless;
 
-	random_seed(read_clock());
+	for (uint32_t i = 0; i < FILES; i++)
+		files[i] = (struct file){.letter = 'A', .length = 100};
 	start_device(&disk, find_device(ID_BLK), FEATURE_INDIRECT);
 	begin_share();
 	begin_session(&link);
 	endless = is_there("endless");
+	if (endless)
+		random_seed(read_clock());
 	for (uint32_t round = 0; endless || round < ROUNDS; round++) {
 		work_on_share(round);
 		read_disk(&disk);
 		vsock_poll(&link);
 	}
+	say_files(&link);
 	end_stream(&link, SESSION_PORT_STDOUT);
 	end_stream(&link, SESSION_PORT_STDERR);
 	tell(&link, SESSION_EXITED, sizeof(uint32_t), 0);
