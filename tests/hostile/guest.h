@@ -132,6 +132,9 @@ struct patience {
 struct patience patience_begin(void);
 bool patience_left(const struct patience *patience);
 
+/* From now on it is always true. */
+void be_patient(void);
+
 /* The attacks, by name. */
 struct attack {
 	const char *name;

@@ -9,6 +9,7 @@
 
 static uint64_t random_state;
 static uint64_t nonce;
+static bool endless_patience;
 struct selftest_report report;
 uint8_t guest_stack[STACK_BYTES] __attribute__((aligned(16)));
 
@@ -133,7 +134,13 @@ struct patience patience_begin(void)
 bool patience_left(const struct patience *patience)
 {
 	pause_guest(1);
-	return read_clock() - patience->begin < 30000000000UL; /* at some 3 GHz */
+	return endless_patience ||
+	       read_clock() - patience->begin < 30000000000UL; /* at some 3 GHz */
+}
+
+void be_patient(void)
+{
+	endless_patience = true;
 }
 
 /* The machine starts with the first GiB mapped; adds the fourth, where devices are, and the fifth,

@@ -78,12 +78,13 @@ static void say_started(int fd)
 	free(bytes);
 }
 
-static time_t seconds_left(const struct fixture *f)
+static unsigned long seconds_left(const struct fixture *f)
 {
 	struct itimerspec timer;
 
 	assert_int_equal(timerfd_gettime(f->supervisor->timer_fd, &timer), 0);
-	return timer.it_value.tv_sec;
+	assert_int_equal(timer.it_interval.tv_nsec, PATIENCE_SLICE_MS * CLOCK_NS_PER_MS);
+	return f->supervisor->limit.left_ns / (1000UL * CLOCK_NS_PER_MS);
 }
 
 static void time_limit_begins_once(void **state)

@@ -252,16 +252,14 @@ static void supervisor_watch(struct supervisor *supervisor)
 static void supervisor_wait_for_machine(struct supervisor *supervisor, int milliseconds)
 {
 	struct process *machine = &supervisor->processes[0];
-	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)milliseconds * CLOCK_NS_PER_MS;
-	uint64_t now;
-	int status;
+	struct patience patience = patience_begin((uint64_t)milliseconds);
+	int status, slice;
 
-	while ((now = clock_monotonic_ns()) < deadline) {
+	while ((slice = patience_slice_ms(&patience))) {
 		struct pollfd polled[] = {{.fd = machine->pidfd, .events = POLLIN},
 					  {.fd = supervisor->monitor_fd, .events = POLLIN}};
 
-		if (poll(polled, 2, (int)((deadline - now) / CLOCK_NS_PER_MS) + 1) < 0 &&
-		    errno != EINTR)
+		if (poll(polled, 2, slice) < 0 && errno != EINTR)
 			break;
 		supervisor_read_monitor(supervisor);
 		if (process_wait(machine, 0, &status))
@@ -276,11 +274,11 @@ static bool supervisor_wait_for_device(struct supervisor *supervisor, unsigned i
 				       int milliseconds, int *status)
 {
 	struct process *process = &supervisor->processes[index];
-	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)milliseconds * CLOCK_NS_PER_MS;
+	struct patience patience = patience_begin((uint64_t)milliseconds);
 	bool ended = false;
-	uint64_t now;
+	int slice;
 
-	while (!ended && (now = clock_monotonic_ns()) < deadline) {
+	while (!ended && (slice = patience_slice_ms(&patience))) {
 		struct pollfd polled[3 + LIMIT_SHARES] = {
 			{.fd = process->pidfd, .events = POLLIN},
 			{.fd = process->messages.fd, .events = POLLIN},
@@ -289,9 +287,7 @@ static bool supervisor_wait_for_device(struct supervisor *supervisor, unsigned i
 		for (unsigned int i = 0; i < LIMIT_SHARES; i++)
 			polled[3 + i] =
 				(struct pollfd){.fd = supervisor->report_fds[i], .events = POLLIN};
-		if (poll(polled, ARRAY_SIZE(polled),
-			 (int)((deadline - now) / CLOCK_NS_PER_MS) + 1) < 0 &&
-		    errno != EINTR)
+		if (poll(polled, ARRAY_SIZE(polled), slice) < 0 && errno != EINTR)
 			break;
 		messages_pass(&process->messages);
 		network_watch_read_events(&supervisor->network);

@@ -6,6 +6,7 @@
 #ifndef MVAGENT_CLI_SUPERVISOR_H
 #define MVAGENT_CLI_SUPERVISOR_H
 
+#include "vmm/base/clock.h"
 #include "vmm/cli/control.h"
 #include "vmm/cli/guest_identity.h"
 #include "vmm/cli/network_watch.h"
@@ -51,7 +52,8 @@ struct supervisor {
 	int stream_done_fds[STREAM_COUNT];
 	bool stream_done[STREAM_COUNT];
 	int signal_fd;
-	int timer_fd;
+	int timer_fd;            /* ticks as long as there is a limit: */
+	struct patience limit;   /* what has to be over before something is done about it */
 	unsigned int interrupts; /* SIGINTs so far */
 	enum { GRACE_NONE, GRACE_TERMINATE, GRACE_KILL } grace;
 	bool report_ended[LIMIT_SHARES]; /* the last one came */

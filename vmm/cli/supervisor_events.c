@@ -38,8 +38,11 @@ static void supervisor_moment(struct supervisor *supervisor, enum report_moment 
 
 void supervisor_set_timer(struct supervisor *supervisor, unsigned int seconds)
 {
-	struct itimerspec timer = {.it_value.tv_sec = seconds};
+	const struct timespec slice = {
+		.tv_nsec = seconds ? (long)PATIENCE_SLICE_MS * CLOCK_NS_PER_MS : 0};
+	const struct itimerspec timer = {.it_value = slice, .it_interval = slice};
 
+	supervisor->limit = patience_begin((uint64_t)seconds * 1000);
 	timerfd_settime(supervisor->timer_fd, 0, &timer, NULL);
 }
 
@@ -339,8 +342,9 @@ void supervisor_read_timer(struct supervisor *supervisor)
 {
 	struct outcome *outcome = &supervisor->report->outcome;
 
-	if (fd_drain_event(supervisor->timer_fd) == 0)
+	if (fd_drain_event(supervisor->timer_fd) == 0 || patience_slice_ms(&supervisor->limit))
 		return;
+	supervisor_set_timer(supervisor, 0);
 	if (outcome->kind != OUTCOME_NONE) {
 		supervisor->output_overdue = true;
 		return;

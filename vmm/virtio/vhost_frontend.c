@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/virtio_config.h>
 #include <linux/virtio_ring.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,7 +32,7 @@ struct vhost_frontend {
 	const struct guest_memory *memory;
 	uint64_t protocol_features;
 	unsigned int patience_ms;
-	uint64_t deadline; /* of the conversation at hand, clock_monotonic_ns() */
+	struct patience patience; /* of the conversation at hand */
 	bool started[LIMIT_DEVICE_QUEUES];
 	uint8_t config[VHOST_CONFIG_MAX_BYTES];
 };
@@ -68,40 +69,49 @@ static int plain_error(int error)
 
 static void begin_conversation(struct vhost_frontend *frontend)
 {
-	frontend->deadline =
-		clock_monotonic_ns() + (uint64_t)frontend->patience_ms * CLOCK_NS_PER_MS;
+	frontend->patience = patience_begin(frontend->patience_ms);
 }
 
-/* Sets what is left of the time for the next wait. 0 or -errno. */
-static int limit_wait(const struct vhost_frontend *frontend)
+/* Waits until something can be sent (POLLOUT) or received, and sets what is left of the time for
+ * the rest of it. 0 or -errno. */
+static int limit_wait(struct vhost_frontend *frontend, short events)
 {
-	const uint64_t now = clock_monotonic_ns();
-	const uint64_t left = now < frontend->deadline ? (frontend->deadline - now) / 1000 : 0;
-	const struct timeval timeout = {.tv_sec = (time_t)(left / 1000000),
-					.tv_usec = (suseconds_t)(left % 1000000)};
+	struct pollfd ready = {.fd = frontend->socket_fd, .events = events};
 	const int fd = frontend->socket_fd;
+	struct timeval timeout;
+	int slice, count = 0;
+	uint64_t left;
 
-	if (!left) /* zeros would be no limit */
-		return -ETIMEDOUT;
+	while (count <= 0) {
+		slice = patience_slice_ms(&frontend->patience);
+		if (!slice)
+			return -ETIMEDOUT;
+		count = poll(&ready, 1, slice);
+		if (count < 0 && errno != EINTR)
+			return -errno;
+	}
+	left = frontend->patience.left_ns / 1000 + 1; /* zeros would be no limit */
+	timeout = (struct timeval){.tv_sec = (time_t)(left / 1000000),
+				   .tv_usec = (suseconds_t)(left % 1000000)};
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
 		return -errno;
 	return 0;
 }
 
-static int send_message(const struct vhost_frontend *frontend, struct vhost_message *message)
+static int send_message(struct vhost_frontend *frontend, struct vhost_message *message)
 {
-	int error = limit_wait(frontend);
+	int error = limit_wait(frontend, POLLOUT);
 
 	message->flags |= VHOST_FLAG_VERSION;
 	return error ? error : plain_error(vhost_message_send(frontend->socket_fd, message));
 }
 
 /* Receives the reply to @request into @message. 0 or -errno. */
-static int receive_reply(const struct vhost_frontend *frontend, uint32_t request,
+static int receive_reply(struct vhost_frontend *frontend, uint32_t request,
 			 struct vhost_message *message)
 {
-	int received = limit_wait(frontend);
+	int received = limit_wait(frontend, POLLIN);
 
 	if (received < 0)
 		return received;
@@ -117,7 +127,7 @@ static int receive_reply(const struct vhost_frontend *frontend, uint32_t request
 }
 
 /* Asks for something and expects a payload of @size bytes. */
-static int ask(const struct vhost_frontend *frontend, struct vhost_message *message, uint32_t size)
+static int ask(struct vhost_frontend *frontend, struct vhost_message *message, uint32_t size)
 {
 	uint32_t request = message->request;
 	int error = send_message(frontend, message);
@@ -129,8 +139,7 @@ static int ask(const struct vhost_frontend *frontend, struct vhost_message *mess
 	return error;
 }
 
-static int ask_value(const struct vhost_frontend *frontend, enum vhost_request request,
-		     uint64_t *value)
+static int ask_value(struct vhost_frontend *frontend, enum vhost_request request, uint64_t *value)
 {
 	struct vhost_message message = {.request = request};
 	int error = ask(frontend, &message, sizeof(*value));
@@ -140,7 +149,7 @@ static int ask_value(const struct vhost_frontend *frontend, enum vhost_request r
 }
 
 /* Tells something; waits until it is done and asks how it went, where the back end can say. */
-static int tell(const struct vhost_frontend *frontend, struct vhost_message *message)
+static int tell(struct vhost_frontend *frontend, struct vhost_message *message)
 {
 	uint32_t request = message->request;
 	int error;
@@ -156,8 +165,7 @@ static int tell(const struct vhost_frontend *frontend, struct vhost_message *mes
 	return error;
 }
 
-static int tell_value(const struct vhost_frontend *frontend, enum vhost_request request,
-		      uint64_t value)
+static int tell_value(struct vhost_frontend *frontend, enum vhost_request request, uint64_t value)
 {
 	struct vhost_message message = {
 		.request = request,
@@ -168,7 +176,7 @@ static int tell_value(const struct vhost_frontend *frontend, enum vhost_request 
 	return tell(frontend, &message);
 }
 
-static int tell_ring(const struct vhost_frontend *frontend, enum vhost_request request,
+static int tell_ring(struct vhost_frontend *frontend, enum vhost_request request,
 		     unsigned int index, uint32_t value)
 {
 	struct vhost_message message = {
@@ -180,7 +188,7 @@ static int tell_ring(const struct vhost_frontend *frontend, enum vhost_request r
 	return tell(frontend, &message);
 }
 
-static int tell_ring_fd(const struct vhost_frontend *frontend, enum vhost_request request,
+static int tell_ring_fd(struct vhost_frontend *frontend, enum vhost_request request,
 			unsigned int index, int fd)
 {
 	struct vhost_message message = {
@@ -261,7 +269,7 @@ static int negotiate(struct vhost_frontend *frontend,
 	return error ? give_up(frontend, error, "asked for its configuration") : 0;
 }
 
-static int send_memory_table(const struct vhost_frontend *frontend)
+static int send_memory_table(struct vhost_frontend *frontend)
 {
 	const struct guest_memory *memory = frontend->memory;
 	struct vhost_message message = {
@@ -289,7 +297,7 @@ static int send_memory_table(const struct vhost_frontend *frontend)
 }
 
 /* The addresses of a ring as the back end knows them: ours. */
-static int send_ring_address(const struct vhost_frontend *frontend, unsigned int index,
+static int send_ring_address(struct vhost_frontend *frontend, unsigned int index,
 			     const struct virtio_queue_setup *setup)
 {
 	struct vhost_message message = {

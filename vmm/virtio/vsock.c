@@ -220,15 +220,14 @@ static bool is_busy(struct vsock_device *device)
 
 int vsock_device_finish(struct vsock_device *device, unsigned int milliseconds)
 {
-	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)milliseconds * CLOCK_NS_PER_MS;
+	struct patience patience = patience_begin(milliseconds);
 
 	while (is_busy(device)) {
-		uint64_t now = clock_monotonic_ns();
-		int result;
+		int result, slice = patience_slice_ms(&patience);
 
-		if (now >= deadline)
+		if (!slice)
 			return -ETIMEDOUT;
-		result = loop_run_once(device->loop, (int)((deadline - now) / CLOCK_NS_PER_MS) + 1);
+		result = loop_run_once(device->loop, slice);
 		if (result < 0)
 			return result;
 	}
