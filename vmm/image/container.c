@@ -75,7 +75,7 @@ static int read_manifest(const struct archive_of_layers *archive)
 	int error = 0;
 
 	for (unsigned int i = 0; i <= LIMIT_IMAGE_INDEXES && !error; i++) {
-		struct container_part next;
+		struct container_part next = {0};
 		char *text;
 		size_t length;
 
