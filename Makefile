@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Targets: all (default), check, demo, install, uninstall, san, tsan, fuzz, posix, tidy, tcb, clean. See CONTRIBUTING.md.
+# Targets: all (default), check, demo, install, uninstall, san, tsan, fuzz, fuzz-coverage, posix, tidy, tcb, clean. See CONTRIBUTING.md.
 
 # A rule of the template below would be the first otherwise.
 .DEFAULT_GOAL := all
@@ -239,6 +239,15 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/fuzz/tests/fuzz/%.o $(BUILD)/lib/libfuzz.a
 .PRECIOUS: $(BUILD)/obj/fuzz/%.o
 fuzz: $(FUZZ_TARGETS)
 	$(Q)tools/fuzz $(BUILD)/fuzz $(T)
+	$(Q)$(MAKE) --no-print-directory fuzz-coverage
+
+# Which lines of the parsers their inputs reach, replayed in programs that count.
+COVER_FLAGS := -fprofile-instr-generate -fcoverage-mapping
+.PHONY: fuzz-coverage
+fuzz-coverage:
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/cover CC=clang WERROR= CFLAGS='-O1 -g $(COVER_FLAGS)' \
+		LDFLAGS='$(COVER_FLAGS)' replay
+	$(Q)tools/fuzz-coverage $(BUILD)/cover/tests/fuzz $(BUILD)/fuzz/corpus
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer.
 san:
