@@ -104,10 +104,12 @@ bool journal_is_package_file(const char *path)
 /* Whether it is worth asking fnmatch: by the first and the last character. */
 static bool may_match(const char *pattern, const char *name, size_t length)
 {
-	const char last = pattern[strlen(pattern) - 1];
+	char last;
 
-	return (*pattern == *name || strchr("*[", *pattern)) &&
-	       (last == name[length - 1] || last == '*');
+	if (*pattern != *name && *pattern != '*' && *pattern != '[')
+		return false;
+	last = pattern[strlen(pattern) - 1];
+	return last == name[length - 1] || last == '*';
 }
 
 bool journal_is_build_file(const char *path)
