@@ -407,6 +407,14 @@ static void test_text_of_any_bytes(void **state)
 		{"a\nb\x1b[31m\xff\x7f", 100, "a%0Ab%1B[31m%FF%7F"},
 		{"abcdef", 3, "abc%..."},
 		{"%41", 100, "%2541"},
+		/* What a terminal takes for ESC [, and what turns a name around. */
+		{"a\xc2\x9b"
+		 "31m",
+		 100, "a%C2%9B31m"},
+		{"a\xe2\x80\xae"
+		 "txt.sh\xe2\x81\xa9\xd8\x9c\xe2\x80\xa8",
+		 100, "a%E2%80%AEtxt.sh%E2%81%A9%D8%9C%E2%80%A8"},
+		{"\xe2\x80\xa6\xe2\x81\xaa\xd8\x9d", 100, "\xe2\x80\xa6\xe2\x81\xaa\xd8\x9d"},
 	};
 
 	(void)state;

@@ -73,6 +73,8 @@ static void test_make_printable(void **state)
 		{"\b\v\f\x7f", "????"},
 		{"caf\xe9", "caf?"},
 		{"\xc2\xa0", "\xc2\xa0"},
+		{"a\xe2\x80\xaetxt.sh", "a???txt.sh"},
+		{"\xe2\x80\x8f\xe2\x81\xa6\xd8\x9c", "????????"},
 	};
 
 	(void)state;

@@ -30,15 +30,34 @@ size_t text_character_length(const char *text, size_t available)
 	return length;
 }
 
+bool text_is_visible(const char *text, size_t length)
+{
+	const uint8_t *byte = (const uint8_t *)text;
+
+	switch (length) {
+	case 1:
+		return byte[0] >= 0x20 && byte[0] != 0x7f;
+	case 2:
+		/* U+0080 to U+009F are controls too: C2 9B does what ESC [ does. U+061C is a mark
+		 * of direction. */
+		return !(byte[0] == 0xc2 && byte[1] < 0xa0) &&
+		       !(byte[0] == 0xd8 && byte[1] == 0x9c);
+	case 3:
+		/* U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069: marks of direction, and ends
+		 * of lines that are none. */
+		return !(byte[0] == 0xe2 &&
+			 ((byte[1] == 0x80 && (byte[2] == 0x8e || byte[2] == 0x8f ||
+					       (byte[2] >= 0xa8 && byte[2] <= 0xae))) ||
+			  (byte[1] == 0x81 && byte[2] >= 0xa6 && byte[2] <= 0xa9)));
+	default:
+		return length != 0;
+	}
+}
+
 static bool character_is_printable(const char *text, size_t length, size_t available)
 {
-	uint8_t first = (uint8_t)text[0];
-
-	if (length == 1)
-		return (first >= 0x20 && first != 0x7f) || first == '\t' || first == '\n' ||
-		       (first == '\r' && available > 1 && text[1] == '\n');
-	/* U+0080 to U+009F are controls too: C2 9B does what ESC [ does. */
-	return !(first == 0xc2 && (uint8_t)text[1] < 0xa0);
+	return text_is_visible(text, length) || text[0] == '\t' || text[0] == '\n' ||
+	       (text[0] == '\r' && available > 1 && text[1] == '\n');
 }
 
 void text_make_printable(char *text, size_t length)

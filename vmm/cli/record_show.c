@@ -50,6 +50,24 @@ static void print_text(const char *before, const char *recorded)
 	free(copy);
 }
 
+/* So many characters of it, in a column of as many. */
+static void print_column(const char *recorded, int width)
+{
+	char *copy = printable(recorded);
+
+	printf("%-*.*s", width, width, copy ? copy : "?");
+	free(copy);
+}
+
+/* The begin of a number. */
+static void print_begin(const char *before, const char *recorded, int length)
+{
+	char *copy = printable(recorded);
+
+	printf("%s%.*s...", before, length, copy ? copy : "?");
+	free(copy);
+}
+
 char *record_show_words(const cJSON *array)
 {
 	char *words = strdup("");
@@ -80,14 +98,15 @@ static void show_start(const cJSON *line)
 	print_text("    by ", text(member(line, "user"), "name"));
 	print_text(" on ", text(host, "name"));
 	print_text(": Linux ", text(host, "kernel"));
-	printf(", KVM %s", text(host, "kvm"));
+	print_text(", KVM ", text(host, "kvm"));
 	print_text(", ", text(host, "processor"));
 	cJSON_ArrayForEach(share, member(member(line, "policy"), "shares"))
 	{
 		print_text("\n    share ", text(share, "host"));
-		printf(" (%s)", text(share, "mode"));
+		print_text(" (", text(share, "mode"));
+		putchar(')');
 	}
-	printf("\n    policy %s", text(line, "policy_sha256"));
+	print_text("\n    policy ", text(line, "policy_sha256"));
 }
 
 static void show_walls(const cJSON *line)
@@ -100,8 +119,9 @@ static void show_walls(const cJSON *line)
 		char *missing = record_show_words(member(process, "missing"));
 		char *walls = record_show_words(member(process, "in_force"));
 
-		printf("%s%s: %s%s%s", between, text(process, "process"), walls ? walls : "?",
-		       missing && *missing ? "; missing: " : "", missing ? missing : "?");
+		print_text(between, text(process, "process"));
+		printf(": %s%s%s", walls ? walls : "?", missing && *missing ? "; missing: " : "",
+		       missing ? missing : "?");
 		between = "\n    ";
 		free(missing);
 		free(walls);
@@ -123,7 +143,7 @@ static void show_hashes(const cJSON *line)
 		if (is_common)
 			continue;
 		print_text(between, hash->string);
-		printf(" %s", cJSON_IsString(hash) ? hash->valuestring : "(not known)");
+		print_text(" ", cJSON_IsString(hash) ? hash->valuestring : "(not known)");
 		between = "\n    ";
 	}
 }
@@ -137,12 +157,12 @@ static void show_share(const cJSON *line)
 
 static void show_change(const cJSON *line)
 {
-	printf("%-8s", text(line, "change"));
+	print_column(text(line, "change"), 8);
 	if (*text(line, "from"))
 		print_text(" ", text(line, "from")), fputs(" to", stdout);
 	print_text(" ", text(line, "path"));
 	if (*text(line, "after_sha256"))
-		printf("  %.12s...", text(line, "after_sha256"));
+		print_begin("  ", text(line, "after_sha256"), 12);
 }
 
 static void show_counts(const cJSON *counts)
@@ -152,14 +172,16 @@ static void show_counts(const cJSON *counts)
 	cJSON_ArrayForEach(kind, counts)
 	{
 		if (number(kind, "seen") > number(kind, "written"))
-			printf("\n    of %lld events '%s' %lld are written out",
-			       number(kind, "seen"), kind->string, number(kind, "written"));
+			printf("\n    of %lld events ", number(kind, "seen"));
+		print_text("'", kind->string);
+		printf("' %lld are written out", number(kind, "written"));
 	}
 }
 
 static void show_end(const cJSON *line)
 {
-	printf("%s, exit status %lld, %.1f s", text(line, "outcome"), number(line, "exit_status"),
+	print_text("", text(line, "outcome"));
+	printf(", exit status %lld, %.1f s", number(line, "exit_status"),
 	       (double)number(member(line, "microseconds"), "total") / 1e6);
 	if (*text(line, "message"))
 		print_text("\n    ", text(line, "message"));
@@ -186,7 +208,7 @@ static void show_rest(const cJSON *line)
 
 static void show_signature(const cJSON *line)
 {
-	printf("by key %.16s...", text(line, "key"));
+	print_begin("by key ", text(line, "key"), 16);
 }
 
 void record_show_line(const cJSON *line)
@@ -202,8 +224,9 @@ void record_show_line(const cJSON *line)
 	void (*show)(const cJSON *line) = show_rest;
 
 	/* The time of the day: the date is in the name of the run. */
-	printf("%.12s  ", strlen(text(line, "time")) > 11 ? text(line, "time") + 11 : "?");
-	printf("%-9s ", text(line, "event"));
+	print_column(strlen(text(line, "time")) > 11 ? text(line, "time") + 11 : "?", 12);
+	fputs("  ", stdout);
+	print_column(text(line, "event"), 10);
 	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++) {
 		if (strcmp(kinds[i].event, text(line, "event")) == 0)
 			show = kinds[i].show;

@@ -12,6 +12,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
+#include "vmm/base/text.h"
 #include "vmm/cli/record_show.h"
 #include "vmm/record/canonical.h"
 #include "vmm/record/store.h"
@@ -103,6 +104,7 @@ void record_summary_destroy(struct record_summary *summary)
 void record_summary_time(const cJSON *line, char result[RECORD_SECONDS_BYTES])
 {
 	snprintf(result, RECORD_SECONDS_BYTES, "%.19sZ", text(line, "time"));
+	text_make_printable(result, strlen(result));
 }
 
 static const cJSON *shares(const struct record_summary *summary)
@@ -131,6 +133,7 @@ void record_summary_print(const struct record_summary *summary, const char *run)
 			 exit_status(summary));
 	else if (summary->running)
 		snprintf(state, sizeof(state), "running");
+	text_make_printable(state, strlen(state));
 	printf("%s  %s  %-20s", run, started, state);
 	cJSON_ArrayForEach(share, shares(summary))
 	{

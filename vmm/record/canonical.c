@@ -182,7 +182,7 @@ cJSON *canonical_text(const char *bytes, size_t limit)
 		size_t character = text_character_length(bytes + at, length - at);
 		unsigned char first = (unsigned char)bytes[at];
 
-		if (character && first >= ' ' && first != 0x7f && first != '%') {
+		if (text_is_visible(bytes + at, character) && first != '%') {
 			add_bytes(&buffer, bytes + at, character);
 			at += character;
 			continue;

@@ -19,21 +19,12 @@ static uint32_t character_value(const char *text, size_t length)
 	return value;
 }
 
-/* Controls of C0 and C1, and the marks, embeddings, overrides and isolates of bidirectional text
- * (Unicode UAX 9), which make code read otherwise than it is. */
-static bool character_is_shown_by_number(uint32_t value)
-{
-	return (value < 0x20 && value != '\t' && value != '\n') ||
-	       (value >= 0x7f && value < 0xa0) || value == 0x061c || value == 0x200e ||
-	       value == 0x200f || (value >= 0x2028 && value <= 0x202e) ||
-	       (value >= 0x2066 && value <= 0x2069);
-}
-
 static void write_character(const struct review_output *output, const char *text, size_t length)
 {
-	uint32_t value = character_value(text, length);
+	const uint32_t value = character_value(text, length);
 
-	if (!character_is_shown_by_number(value))
+	/* Marks of direction (Unicode UAX 9) make code read otherwise than it is. */
+	if (text_is_visible(text, length) || value == '\t' || value == '\n')
 		fwrite(text, 1, length, output->file);
 	else
 		fprintf(output->file, value < 0x100 ? "\\x%02x" : "\\u%04x", value);
