@@ -179,8 +179,16 @@ static void test_guest_that_lies(void **state)
 	fixture_make(&fixture);
 	fixture_answer(&fixture, "list:.", FINDINGS_AGENT, "1 passwd%00");
 	expect_fault(&fixture, "root", "this host has not there");
+	/* What a terminal would take for ESC [ is told in another way. */
+	fixture_make(&fixture);
+	fixture_answer(&fixture, "list:.", FINDINGS_AGENT, "1 %c2%9b2J%00");
+	expect_fault(&fixture, "root", "lists %C2%9B2J, which");
 	fixture_make(&fixture);
 	drop_event(&fixture, "refusal");
+	expect_fault(&fixture, "changes", "0 of 1 refusals");
+	/* Of another name that ends alike. */
+	fixture_make(&fixture);
+	replace(event(&fixture, "refusal"), "path", "\"e\"");
 	expect_fault(&fixture, "changes", "0 of 1 refusals");
 	fixture_make(&fixture);
 	drop_event(&fixture, "network");
@@ -194,6 +202,37 @@ static void test_guest_that_lies(void **state)
 	fixture_make(&fixture);
 	fixture.outside.shared_projects = cJSON_Parse("[\"/home/ada/repo/b\"]");
 	expect_fault(&fixture, "projects", "/home/ada/repo/b");
+}
+
+static void expect_evidence(struct fixture *fixture, const char *id, const char *text, bool there)
+{
+	cJSON *lines = fixture_judge(fixture);
+
+	if (!strstr(member(find(lines, id), "evidence"), text) == there)
+		fail_msg("%s: %s", id, member(find(lines, id), "evidence"));
+	cJSON_Delete(lines);
+}
+
+/* What a line says is true also where it holds. */
+static void test_evidence_is_true(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_make(&fixture);
+	expect_evidence(&fixture, "outside", "no process of the run had a network", true);
+	expect_evidence(&fixture, "after", "nothing outlives the machine", true);
+	replace(cJSON_GetObjectItem(policy(&fixture), "network"), "published",
+		"[{\"address\":\"127.0.0.1\",\"port\":8080,\"guest_port\":80}]");
+	cJSON_AddItemToArray(cJSON_GetObjectItem(event(&fixture, "walls"), "processes"),
+			     cJSON_Parse("{\"process\":\"mvagent-relay\",\"missing\":[],"
+					 "\"capabilities\":\"0000000000000000\"}"));
+	cJSON_AddItemToObject(policy(&fixture), "secrets",
+			      cJSON_Parse("[{\"name\":\"MY_TOKEN\"}]"));
+	expect_evidence(&fixture, "outside", "no process of the run had a network", false);
+	expect_evidence(&fixture, "outside", "mvagent-relay has a network", true);
+	expect_evidence(&fixture, "after", "nothing outlives the machine", false);
+	fixture_free(&fixture);
 }
 
 /* With MY_TOKEN as a secret, its placeholder in the guest. */
@@ -533,6 +572,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_is_well),
+		cmocka_unit_test(test_evidence_is_true),
 		cmocka_unit_test(test_what_succeeds),
 		cmocka_unit_test(test_accounts),
 		cmocka_unit_test(test_guest_that_lies),

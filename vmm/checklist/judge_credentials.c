@@ -205,10 +205,12 @@ void judge_after(struct judge *judge)
 	judge->seen = true;
 	if (!judge_event(judge, "start"))
 		judge_fail(judge, "cannot be told: the record has no beginning");
-	if (!cJSON_GetArraySize(environment)) {
+	/* Of what a service gives out under a secret nobody here knows. */
+	if (cJSON_GetArraySize(judge_policy(judge, "secrets")))
+		judge_say(judge, "no secret came in; tokens that its hosts gave out for it are "
+				 "valid as long as they say");
+	else if (!cJSON_GetArraySize(environment))
 		judge_say(judge, "no credential of yours was given; nothing outlives the machine");
-		return;
-	}
 	cJSON_ArrayForEach(name, environment)
 	{
 		const cJSON *expiries =

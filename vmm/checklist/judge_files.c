@@ -236,10 +236,10 @@ static void check_refusals(struct judge *judge)
 			const char *path = judge_text(line, "path");
 			const char *text = outside->items[item].text;
 			size_t length = strlen(path);
+			const char *end = text + strlen(text) - length; /* below the share */
 
 			if (strcmp(judge_text(line, "event"), "refusal") == 0 && length &&
-			    strlen(text) > length &&
-			    strcmp(text + strlen(text) - length, path) == 0)
+			    strlen(text) > length && end[-1] == '/' && strcmp(end, path) == 0)
 				seen = true;
 		}
 		found += seen;

@@ -94,6 +94,9 @@ void judge_outside(struct judge *judge)
 		judge_say(judge, "only what is allowed, by name, each connection decided outside");
 	else if (has_relay(judge) && !cJSON_GetArraySize(network(judge, "published")))
 		judge_fail(judge, "nothing is allowed, and yet a process with a network was there");
+	else if (has_relay(judge))
+		judge_say(judge, "nothing is allowed outwards; mvagent-relay has a network, for "
+				 "what is published");
 	else
 		judge_say(judge, "no process of the run had a network");
 	if (!judge->input->findings || !judge->input->outside)

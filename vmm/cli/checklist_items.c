@@ -18,8 +18,13 @@
 
 #define MANY_HIDDEN   8 /* names in the working directory */
 #define MANY_PROJECTS 8 /* beside what is worked on */
-#define MANY_HOSTS    4
-#define RAW_FRAMES    8
+
+/* How far a share is searched for repositories: HOST/OWNER/NAME lies three levels down. */
+#define SEARCHED_LEVELS      4U
+#define SEARCHED_DIRECTORIES 20000U
+
+#define MANY_HOSTS 4
+#define RAW_FRAMES 8
 
 /* Below the user's home. */
 static const char *const places[] = {
@@ -175,9 +180,54 @@ static void add_hidden(struct checklist_host *host, const struct policy *policy)
 	}
 }
 
-/* Repositories in a directory, one level down: those in a share go to @shared, if that is asked
- * for, and else those that are in none are to be tried. */
-static void find_projects(struct checklist_host *host, const char *place, cJSON *shared)
+/* A directory, or with @files also a worktree, whose .git is a file (gitrepository-layout(5)). */
+static bool is_repository(const char *path, bool files)
+{
+	char git[2 * PATH_MAX];
+	struct stat status;
+
+	snprintf(git, sizeof(git), "%s/.git", path);
+	return lstat(git, &status) == 0 &&
+	       (S_ISDIR(status.st_mode) || (files && S_ISREG(status.st_mode)));
+}
+
+/* What is looked at when a share is searched. */
+struct search {
+	cJSON *found;
+	const char *own; /* the one that is worked on */
+	bool files;
+	unsigned int directories; /* so far */
+};
+
+/* Repositories below a directory, at most @levels down; what is in one is its own. */
+static void search_share(struct search *search, const char *place, unsigned int levels)
+{
+	DIR *directory = opendir(place);
+	const struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		char path[2 * PATH_MAX];
+		struct stat status;
+
+		if (entry->d_name[0] == '.' || search->directories == SEARCHED_DIRECTORIES)
+			continue;
+		if (snprintf(path, sizeof(path), "%s/%s", place, entry->d_name) >= PATH_MAX ||
+		    lstat(path, &status) < 0 || !S_ISDIR(status.st_mode))
+			continue;
+		search->directories++;
+		if (is_repository(path, search->files)) {
+			if (strcmp(path, search->own) != 0)
+				add_text(search->found, path);
+		} else if (levels > 1) {
+			search_share(search, path, levels - 1);
+		}
+	}
+	if (directory)
+		closedir(directory);
+}
+
+/* Repositories in a directory, one level down, that are in no share: they are to be tried. */
+static void find_projects(struct checklist_host *host, const char *place)
 {
 	struct checklist_outside *outside = &host->outside;
 	DIR *directory = *place ? opendir(place) : NULL;
@@ -186,23 +236,16 @@ static void find_projects(struct checklist_host *host, const char *place, cJSON 
 	while (directory && (entry = readdir(directory))) {
 		char path[PATH_MAX + NAME_MAX + 16];
 		unsigned int share;
-		struct stat status;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(path, sizeof(path), "%s/%s/.git", place, entry->d_name);
-		if (stat(path, &status) < 0 || !S_ISDIR(status.st_mode))
+		snprintf(path, sizeof(path), "%s/%s", place, entry->d_name);
+		if (!is_repository(path, true) || checklist_in_share(host, path, &share) ||
+		    cJSON_GetArraySize(outside->projects) >= MANY_PROJECTS)
 			continue;
-		*strrchr(path, '/') = '\0';
-		if (strcmp(path, host->root) == 0)
-			continue;
-		if (checklist_in_share(host, path, &share)) {
-			if (shared)
-				add_text(shared, path);
-		} else if (!shared && cJSON_GetArraySize(outside->projects) < MANY_PROJECTS) {
-			add_text(outside->projects, path);
-			checklist_add(outside, LINE_PROJECTS, TRY_REFUSED, "list:%s/.git", path);
-		}
+		add_text(outside->projects, path);
+		checklist_add(outside, LINE_PROJECTS, TRY_REFUSED, "%s:%s/.git",
+			      is_repository(path, false) ? "list" : "open", path);
 	}
 	if (directory)
 		closedir(directory);
@@ -218,24 +261,29 @@ static void add_projects(struct checklist_host *host)
 	outside->shared_projects = cJSON_CreateArray();
 	for (unsigned int i = 0; i < host->shares.count; i++) {
 		const char *root = host->shares.directories[i].host_path;
-		cJSON *found = cJSON_CreateArray();
 		const bool alone = strcmp(root, host->root) == 0;
+		struct search search = {
+			.found = cJSON_CreateArray(),
+			.own = host->root,
+			/* In a repository they are its submodules. */
+			.files = !is_repository(root, true),
+		};
 		const cJSON *project;
 
-		find_projects(host, root, found);
-		cJSON_ArrayForEach(project, found)
+		search_share(&search, root, SEARCHED_LEVELS);
+		cJSON_ArrayForEach(project, search.found)
 		{
 			/* The only one in the directory that it works in is its own. */
-			if (!alone || cJSON_GetArraySize(found) > 1)
+			if (!alone || cJSON_GetArraySize(search.found) > 1)
 				add_text(outside->shared_projects, project->valuestring);
 		}
-		cJSON_Delete(found);
+		cJSON_Delete(search.found);
 	}
 	snprintf(parent, sizeof(parent), "%s", host->root);
 	if (*parent)
-		find_projects(host, dirname(parent), NULL);
+		find_projects(host, dirname(parent));
 	if (*host->home && (!*host->root || strcmp(parent, host->home) != 0))
-		find_projects(host, host->home, NULL);
+		find_projects(host, host->home);
 }
 
 /* A name that a rule protects, whether it is there or not. */
