@@ -12,7 +12,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define VALUE "S3CRET-S3CRET"
-#define PLACE "PLACE-HOLDER1"
+/* No form of it has a letter of the value in it, which would make one of what is around it. */
+#define PLACE "~~~~~~~~~~~~~"
 
 static const struct mask_table *the_table(void)
 {
