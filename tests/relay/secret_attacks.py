@@ -239,6 +239,33 @@ def test_key_updates_without_end():
         expect(grown < 2048, f"{grown} KiB more in memory after {sent} bytes of key updates")
 
 
+def test_a_server_that_overlooks_bodies():
+    """It takes the body of a GET for the next request, to a neighbour of the host's, and the next one for the body of that."""
+    neighbour = []
+
+    def careless(server, plain):
+        data = b""
+        while part := plain.recv(65536):
+            data += part
+            while b"\r\n\r\n" in data:
+                told, rest = data.split(b"\r\n\r\n", 1)
+                if told.startswith(b"POST"):
+                    if len(rest) < 100:
+                        break
+                    neighbour.append((told, rest[:100]))
+                    rest = rest[100:]
+                data = rest
+                plain.sendall(OK + b"Content-Length: 0\r\n\r\n")
+
+    smuggled = b"POST /mine HTTP/1.1\r\nHost: neighbour.test\r\nContent-Length: 100\r\n\r\n"
+    with serve(careless) as (_, run), run.connect() as made:
+        exchange(made, head(b"Content-Length: %d" % len(smuggled)) + smuggled)
+        made.sendall(head(b"Authorization: Bearer " + PLACE.encode(), b"x: " + b"y" * 100))
+        data = made.recv(65536)
+        expect(VALUE.encode()[:30] not in b"".join(body for _, body in neighbour), f"the neighbour got {neighbour}")
+        expect(b"some servers overlook" in data, f"the guest got {data!r}")
+
+
 def test_more_smuggling():
     with serve() as (server, run):
         stopped(run, head(first=b"CONNECT / HTTP/1.1"), "a tunnel")

@@ -284,6 +284,11 @@ static const struct {
 	 "control character"},
 	{"POST / HTTP/1.1\r\n" HOST "Transfer_Encoding: chunked\r\n\r\n", "some take for another"},
 	{"POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", "HTTP/1.0"},
+	{"GET / HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nxGET / HTTP/1.1\r\n" HOST "\r\n",
+	 "some servers overlook"},
+	{"OPTIONS / HTTP/1.1\r\n" HOST
+	 "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n",
+	 "some servers overlook"},
 	{"GET / HTTP/1.1\r\n" HOST "Upgrade: websocket\r\n\r\n", "without its Connection"},
 	{"GET / HTTP/1.1\r\n" HOST "Upgrade: h2c\r\nConnection: upgrade\r\n\r\n",
 	 "another protocol"},

@@ -295,6 +295,18 @@ static int read_field(struct reader *reader, struct span line)
 	return put_secrets(reader, value) < 0 ? -1 : 0;
 }
 
+/* RFC 9110, 9.3: what a body of theirs means is nowhere said. */
+static bool has_no_use_for_bodies(struct span method)
+{
+	static const char *const methods[] = {"GET", "HEAD", "OPTIONS", "TRACE"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
+		if (span_is(method, methods[i]))
+			return true;
+	}
+	return false;
+}
+
 /* METHOD SP TARGET SP HTTP/1.x */
 static int read_first_line(struct reader *reader, struct span line, bool *old)
 {
@@ -323,6 +335,7 @@ static int read_first_line(struct reader *reader, struct span line, bool *old)
 	if (method == 7 && memcmp(line.at, "CONNECT", 7) == 0)
 		return refuse(reader, "asks for a tunnel");
 	reader->request->head = method == 4 && memcmp(line.at, "HEAD", 4) == 0;
+	reader->request->overlooked = has_no_use_for_bodies((struct span){line.at, method});
 	return check_absent(reader, line, "in its first line, where it may be kept and shown");
 }
 
@@ -337,6 +350,7 @@ static int check_all(struct reader *reader, bool old)
 		return refuse(reader, "has both a Content-Length and a Transfer-Encoding");
 	if (old && reader->codings)
 		return refuse(reader, "has a Transfer-Encoding, which HTTP/1.0 does not know");
+	request->overlooked &= request->chunked || request->body_length;
 	request->upgrade = reader->upgrade_field && reader->connection_upgrade;
 	if (reader->upgrade_field && (!request->upgrade || old))
 		return refuse(reader, "has an Upgrade without its Connection");

@@ -23,6 +23,8 @@ struct http_request {
 	uint64_t body_length; /* unless it is chunked */
 	bool upgrade;         /* to a WebSocket, if the server agrees */
 	bool head;            /* of HEAD, whose answer has no body */
+	bool overlooked;      /* it has a body where hardly one belongs: some servers take that for
+				 the next request */
 	unsigned int uses[LIMIT_SECRETS];
 };
 

@@ -56,6 +56,11 @@ static ssize_t take_head(struct request_stream *request, char *bytes)
 		return refuse(request, "has a head of more than 64 KiB");
 	if (length == 0)
 		return 0;
+	/* Its head, secret and all, could be what the body before has asked somebody else for. */
+	if (request->last)
+		return refuse(request,
+			      "follows one whose body some servers overlook; it may have a "
+			      "connection of its own");
 	if (http_head_rewrite(request->bytes, (size_t)length, &request->target, &read,
 			      request->reason) < 0)
 		return -1;
@@ -66,6 +71,7 @@ static ssize_t take_head(struct request_stream *request, char *bytes)
 		request->uses[i] += read.uses[i];
 	http_body_begin(&request->body, &read);
 	note_method(request, read.head);
+	request->last = read.overlooked;
 	request->state = read.upgrade                            ? REQUEST_WAITS
 			 : request->body.state == HTTP_BODY_DONE ? REQUEST_HEAD
 								 : REQUEST_BODY;

@@ -30,6 +30,7 @@ struct request_stream {
 	uint64_t answered; /* of these, whose final answer has begun */
 	uint64_t heads;    /* which of the last ones are of HEAD */
 	uint64_t uses[LIMIT_SECRETS];
+	bool last; /* there may be no further one */
 	struct http_body body;
 	struct stream_search search;    /* for placeholders where none belongs */
 	char reason[HTTP_REASON_BYTES]; /* once it is refused, as what follows "its request " */
