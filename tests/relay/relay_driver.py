@@ -24,7 +24,7 @@ import time
 import traceback
 
 CONNECTED, DENIED, FAILED = 0, 1, 2
-EVENT_DENIED, EVENT_FAILED, EVENT_ENDED, EVENT_SECRET, EVENT_MASKED, EVENT_WALLS, EVENT_SPENT = range(1, 8)
+EVENT_DENIED, EVENT_FAILED, EVENT_ENDED, EVENT_SECRET, EVENT_MASKED, EVENT_WALLS, EVENT_SPENT, EVENT_SIGNED, EVENT_UNTOLD = range(1, 10)
 EVENT = struct.Struct("=IIQQ256s1024s")
 LIMIT = 20.0
 
@@ -530,6 +530,46 @@ def test_ten_thousand_half_closed():
                 relay.event()
         time.sleep(1.5)
         expect(relay.descriptors() <= before, f"{relay.descriptors()} descriptors, {before} before")
+
+
+def test_denials_that_hide_others():
+    """One of a host does not hide another of the same host, and many do not hide that there are more."""
+    with Server(lambda made: made.recv(1)) as server, Names({"a.test": ["127.0.0.1"]}) as names, \
+            Relay(allow(f"a.test:{server.port}"), local(server.port), names.setting, ("placeholder", "KEY", "PLACEHOLDER-of-KEY")) as relay:
+        for _ in range(2):
+            expect_equal(relay.status("a.test", server.port, client_hello("b.test")), DENIED, "status")
+        event = relay.event()
+        expect(event[0] == EVENT_DENIED and "asks for another server" in event[5], f"{event}")
+        with relay.connect("a.test", server.port, b"GET /PLACEHOLDER-of-KEY") as made:
+            read_all(made)
+        event = relay.event()
+        expect(event[0] == EVENT_DENIED and "placeholder of KEY" in event[5], f"{event}")
+        expect_equal(relay.event()[0], EVENT_ENDED)
+        for number in range(100):
+            expect_equal(relay.status(f"n{number}.test", 443), DENIED, "status")
+        expect_equal([relay.event()[0] for _ in range(62)], [EVENT_DENIED] * 62, "denials, of which two were told before")
+        relay.lender.shutdown(socket.SHUT_RDWR)
+        kind, _, untold, *_ = EVENT.unpack(relay.events.recv(EVENT.size))
+        expect_equal((kind, untold), (EVENT_UNTOLD, 38), "those that were not told")
+
+
+def test_ends_are_told_to_a_slow_supervisor():
+    """What a guest had connections to is told of each, also when so many end at once that the supervisor is behind."""
+    count = 400
+    with Server(echo) as server, Names({"a.test": ["127.0.0.1"]}) as names, \
+            Relay(allow(f"a.test:{server.port}"), local(server.port), names.setting) as relay:
+        made = [relay.connect("a.test", server.port) for _ in range(count)]
+        for one in made:
+            one.close()
+        time.sleep(1)
+        ended = 0
+        while ended < count:
+            try:
+                event = relay.event()
+            except TimeoutError:
+                raise Failure(f"{ended} of {count} ends were told") from None
+            expect_equal((event[0], event[1]), (EVENT_ENDED, "a.test"))
+            ended += 1
 
 
 def test_a_thousand_at_once():

@@ -60,7 +60,7 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_RELAY_FIRST_BYTES  32768U /* of a connection, until it is clear what it is */
 #define LIMIT_RELAY_NAMES        256U   /* whose addresses are remembered */
 #define LIMIT_RELAY_ADDRESSES    16U    /* of one name */
-#define LIMIT_RELAY_DENIALS      64U    /* that are told, each once */
+#define LIMIT_RELAY_DENIALS      64U    /* sentences that are told, each once */
 #define LIMIT_RELAY_PUBLISHED    16U    /* ports of the guest on the host */
 
 /* Secrets that are used for the guest (vmm/secret). A shorter one could not be told from other
@@ -74,7 +74,6 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_SECRET_HEAD_BYTES    65536U /* of a request: its first line and its fields */
 #define LIMIT_SECRET_HEAD_FIELDS   256U
 #define LIMIT_SECRET_TRAILER_BYTES 8192U
-#define LIMIT_SECRET_DENIALS       64U   /* that are told, each once */
 #define LIMIT_AUTHORITY_BYTES      4096U /* of its certificate, as text */
 
 /* Signatures by the host's ssh-agent (vmm/sign). An agent says no more than OpenSSH's does (its

@@ -28,7 +28,8 @@ void network_report_add_denial(struct network_report *report, const char *host, 
 	struct network_denial *denial = &report->denied[report->denied_count];
 
 	for (unsigned int i = 0; i < report->denied_count; i++) {
-		if (report->denied[i].port == port && strcmp(report->denied[i].host, host) == 0)
+		if (report->denied[i].port == port && strcmp(report->denied[i].host, host) == 0 &&
+		    strcmp(report->denied[i].sentence, sentence) == 0)
 			return;
 	}
 	if (report->denied_count == NETWORK_REPORT_DENIED) {
@@ -84,6 +85,8 @@ void network_report_add_event(struct network_report *report, const struct relay_
 
 	if (event->type == RELAY_EVENT_SECRET)
 		add_secret(report, event);
+	if (event->type == RELAY_EVENT_UNTOLD)
+		report->denials_untold += event->sent;
 	if (event->type == RELAY_EVENT_MASKED)
 		report->secrets_masked += event->received;
 	if (event->type != RELAY_EVENT_ENDED && event->type != RELAY_EVENT_FAILED)

@@ -196,6 +196,20 @@ static void note_signature(struct network_watch *watch, const struct relay_event
 	say(watch);
 }
 
+/* What had no room is on record as a number. */
+static void note_untold(struct network_watch *watch, const char *decision, uint64_t count)
+{
+	cJSON *line;
+
+	if (!count)
+		return;
+	line = cJSON_CreateObject();
+	cJSON_AddStringToObject(line, "decision", decision);
+	cJSON_AddStringToObject(line, "what", "more, of which there was no room to tell each");
+	canonical_add_count(line, "count", (double)count);
+	record_event(watch->record, RECORD_NETWORK, line);
+}
+
 /* What a process says of itself. */
 static void note_walls(struct network_watch *watch, const struct relay_event *event)
 {
@@ -243,6 +257,10 @@ void network_watch_read_events(struct network_watch *watch)
 			     "a connection is over", &event);
 		if (event.type == RELAY_EVENT_SECRET || event.type == RELAY_EVENT_MASKED)
 			note_secret(watch, &event);
+		if (event.type == RELAY_EVENT_UNTOLD) {
+			note_untold(watch, "denied", event.sent);
+			note_untold(watch, "allowed", event.received);
+		}
 		if (event.type == RELAY_EVENT_FAILED)
 			note(watch, "failed", event.host, (uint16_t)event.port, event.text, NULL);
 		network_report_add_event(watch->report, &event);

@@ -35,7 +35,7 @@ void connection_close(struct connection *connection)
 	struct relay *relay = connection->relay;
 
 	if (connection->state == CONNECTION_OPEN)
-		relay_tell(relay, RELAY_EVENT_ENDED, connection, "");
+		connection->end_untold = !relay_tell(relay, RELAY_EVENT_ENDED, connection, "");
 	connection->state = CONNECTION_CLOSED;
 	loop_cancel(relay->loop, &connection->guest_watch);
 	loop_cancel(relay->loop, &connection->server_watch);
@@ -546,7 +546,11 @@ static bool is_at_rest(const struct connection *connection)
 
 bool connection_is_free(struct connection *connection)
 {
-	if (connection->state == CONNECTION_CLOSED && is_at_rest(connection))
+	if (connection->end_untold)
+		connection->end_untold =
+			!relay_tell(connection->relay, RELAY_EVENT_ENDED, connection, "");
+	if (connection->state == CONNECTION_CLOSED && !connection->end_untold &&
+	    is_at_rest(connection))
 		connection->state = CONNECTION_FREE;
 	return connection->state == CONNECTION_FREE;
 }

@@ -22,24 +22,16 @@
 #define FAREWELL_TICK_MS 20U
 #define FAREWELL_NS      (UINT64_C(2000) * CLOCK_NS_PER_MS)
 
-/* Whether this denial is a new one; it is not any more once it counts. */
-static bool is_first_denial(struct relay *relay, const struct connection *connection)
+/* At the very end it is waited for once, for as long as servers are. */
+static bool wait_for_supervisor(struct relay *relay)
 {
-	struct denial *denial = &relay->denials[relay->denial_count];
+	struct pollfd room = {.fd = relay->event_fd, .events = POLLOUT};
 
-	for (unsigned int i = 0; i < relay->denial_count; i++) {
-		if (relay->denials[i].port == connection->request.port &&
-		    strcmp(relay->denials[i].host, connection->host) == 0)
-			return false;
-	}
-	if (relay->denial_count == LIMIT_RELAY_DENIALS)
-		return false;
-	denial->port = connection->request.port;
-	snprintf(denial->host, sizeof(denial->host), "%s", connection->host);
-	return true;
+	relay->ending = relay->ending && poll(&room, 1, FAREWELL_NS / CLOCK_NS_PER_MS) > 0;
+	return relay->ending;
 }
 
-void relay_tell(struct relay *relay, enum relay_event_type type,
+bool relay_tell(struct relay *relay, enum relay_event_type type,
 		const struct connection *connection, const char *text)
 {
 	struct relay_event event = {
@@ -48,15 +40,22 @@ void relay_tell(struct relay *relay, enum relay_event_type type,
 		.sent = connection->up.bytes,
 		.received = connection->down.bytes,
 	};
+	ssize_t sent;
 
-	if (type == RELAY_EVENT_DENIED && !is_first_denial(relay, connection))
-		return;
 	snprintf(event.host, sizeof(event.host), "%s", connection->host);
 	snprintf(event.text, sizeof(event.text), "%s", text);
-	/* A supervisor that is behind misses this one; a denial is then told another time. */
-	if (send(relay->event_fd, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT) > 0 &&
-	    type == RELAY_EVENT_DENIED)
-		relay->denial_count++;
+	if (type == RELAY_EVENT_DENIED && !told_is_new(&relay->told, &event))
+		return true;
+	do {
+		sent = send(relay->event_fd, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (sent < 0 && errno == EAGAIN && wait_for_supervisor(relay));
+	if (sent > 0 && type == RELAY_EVENT_DENIED)
+		told_add(&relay->told, &event);
+	if (sent >= 0 || errno != EAGAIN)
+		return true;
+	if (type != RELAY_EVENT_ENDED)
+		relay->told.untold++;
+	return false;
 }
 
 static void on_tick(struct loop_operation *operation, int result)
@@ -88,6 +87,15 @@ void relay_start_ticking(struct relay *relay)
 static struct connection *find_free(struct relay *relay)
 {
 	for (unsigned int i = 0; i < relay->connection_count; i++) {
+		if (connection_is_free(&relay->connections[i]))
+			return &relay->connections[i];
+	}
+	/* Rather than that the guest waits for the supervisor, ends are only counted. */
+	for (unsigned int i = 0; i < relay->connection_count; i++) {
+		if (!relay->connections[i].end_untold)
+			continue;
+		relay->told.ends_untold++;
+		relay->connections[i].end_untold = false;
 		if (connection_is_free(&relay->connections[i]))
 			return &relay->connections[i];
 	}
@@ -249,6 +257,7 @@ void relay_destroy(struct relay *relay)
 {
 	if (!relay)
 		return;
+	relay->ending = true;
 	loop_end(relay->loop, &relay->farewell);
 	loop_end(relay->loop, &relay->tick);
 	loop_end(relay->loop, &relay->lender_watch);
@@ -263,11 +272,15 @@ void relay_destroy(struct relay *relay)
 			continue;
 		if (connection->state != CONNECTION_CLOSED)
 			connection_close(connection);
+		if (connection->end_untold && !relay_tell(relay, RELAY_EVENT_ENDED, connection, ""))
+			relay->told.ends_untold++;
+		connection->end_untold = false;
 		while (!connection_is_free(connection)) {
 			if (loop_run_once(relay->loop, -1) < 0)
 				log_fatal("cannot end a connection");
 		}
 	}
+	told_end(&relay->told, relay->event_fd, MSG_DONTWAIT);
 	lookup_destroy(relay->lookup);
 	fd_close(&relay->lender_fd);
 	fd_close(&relay->event_fd);

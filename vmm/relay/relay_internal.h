@@ -10,6 +10,7 @@
 #include "vmm/relay/lookup.h"
 #include "vmm/relay/relay.h"
 #include "vmm/wire/relay.h"
+#include "vmm/wire/told.h"
 
 /*
  *   FREE -> REQUEST -> LOOKUP -> DIAL -> PROXY -> OPEN -> CLOSED -> FREE
@@ -42,6 +43,7 @@ struct connection {
 	char host[NAME_BYTES]; /* in its one form, or an address as text */
 	bool is_address;
 	bool guest_gone; /* it has closed its whole end */
+	bool end_untold; /* the supervisor was behind when it was over */
 
 	/* What the guest said before it is clear what it is, and then the verdict on it. */
 	uint8_t *first;
@@ -64,12 +66,6 @@ struct listener {
 	struct loop_operation watch;
 };
 
-/* A denial that was told. */
-struct denial {
-	char host[NAME_BYTES];
-	uint16_t port;
-};
-
 struct relay {
 	struct loop *loop;
 	const struct relay_settings *settings;
@@ -85,11 +81,11 @@ struct relay {
 	unsigned int connection_count; /* that there may be */
 	struct connection *connections;
 	struct listener listeners[LIMIT_RELAY_PUBLISHED];
-	unsigned int denial_count;
-	struct denial denials[LIMIT_RELAY_DENIALS];
+	struct told told;    /* of denials */
 	uint64_t bytes_left; /* of settings->byte_limit, if there is one */
 	bool spent;          /* more was to be moved: nothing is any more */
 	bool spent_told;
+	bool ending; /* there is nothing else to be done but to tell: that may wait */
 };
 
 /* Hands the guest's end over to mvagent-secret, with what it has said; the connection goes on with
@@ -134,8 +130,9 @@ bool connection_is_free(struct connection *connection);
 /* Ends it when its time is over. Returns whether it needs to be looked at again soon. */
 bool connection_tick(struct connection *connection, uint64_t now_ns);
 
-/* Tells the supervisor. A denial of the same host and port is told once. */
-void relay_tell(struct relay *relay, enum relay_event_type type,
+/* Tells the supervisor. A denial in the same words is told once. Whether it need not be told again:
+ * a supervisor that is behind is not waited for. */
+bool relay_tell(struct relay *relay, enum relay_event_type type,
 		const struct connection *connection, const char *text);
 
 /* Offers are there: somebody may have been waiting. */

@@ -17,30 +17,6 @@
 
 #define TICK_MS 1000U
 
-/* FNV-1a: which sentences were told is remembered by it. */
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
-static bool is_told(struct broker *broker, const char *text)
-{
-	const uint64_t hash = hash_of(text);
-
-	for (unsigned int i = 0; i < broker->denial_count; i++) {
-		if (broker->denials[i] == hash)
-			return true;
-	}
-	if (broker->denial_count == LIMIT_SECRET_DENIALS)
-		return true;
-	broker->denials[broker->denial_count++] = hash;
-	return false;
-}
-
 void broker_tell(struct broker *broker, enum relay_event_type type, const struct exchange *exchange,
 		 uint64_t count, const char *text)
 {
@@ -51,10 +27,13 @@ void broker_tell(struct broker *broker, enum relay_event_type type, const struct
 		.received = type == RELAY_EVENT_MASKED ? count : 0,
 	};
 
-	if ((type == RELAY_EVENT_DENIED || type == RELAY_EVENT_FAILED) && is_told(broker, text))
-		return;
 	snprintf(event.host, sizeof(event.host), "%s", exchange->host);
 	snprintf(event.text, sizeof(event.text), "%s", text);
+	if (type == RELAY_EVENT_DENIED || type == RELAY_EVENT_FAILED) {
+		if (!told_is_new(&broker->told, &event))
+			return;
+		told_add(&broker->told, &event);
+	}
 	/* A supervisor that is behind is waited for: the use of a secret must be told. */
 	while (send(broker->event_fd, &event, sizeof(event), MSG_NOSIGNAL) < 0 && errno == EINTR)
 		continue;
@@ -256,6 +235,7 @@ void broker_destroy(struct broker *broker)
 		for (unsigned int j = 0; j < LIMIT_SECRET_HOSTS; j++)
 			SSL_CTX_free(broker->contexts[i][j]);
 	}
+	told_end(&broker->told, broker->event_fd, 0);
 	SSL_CTX_free(broker->server_context);
 	mask_table_destroy(broker->masks);
 	fd_close(&broker->relay_fd);

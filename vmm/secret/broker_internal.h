@@ -7,6 +7,7 @@
 #include "vmm/secret/response.h"
 #include "vmm/secret/tls.h"
 #include "vmm/wire/terminate.h"
+#include "vmm/wire/told.h"
 
 enum exchange_state {
 	EXCHANGE_FREE,
@@ -49,8 +50,7 @@ struct broker {
 	bool over; /* mvagent-relay is gone */
 	struct loop_operation relay_watch;
 	struct loop_operation tick;
-	unsigned int denial_count;
-	uint64_t denials[LIMIT_SECRET_DENIALS]; /* hashes of sentences that were told */
+	struct told told; /* of denials and failures */
 	struct exchange exchanges[LIMIT_SECRET_CONNECTIONS];
 };
 

@@ -57,6 +57,8 @@ enum relay_event_type {
 	RELAY_EVENT_WALLS,  /* text, a process's name, is confined by sent: enum jail_wall */
 	RELAY_EVENT_SPENT,  /* no more bytes may be moved: text */
 	RELAY_EVENT_SIGNED, /* of mvagent-sign: text, a sentence */
+	RELAY_EVENT_UNTOLD, /* so many had no room to be told. sent: denials and failures; received:
+			       connections that are over */
 };
 
 #define RELAY_EVENT_TEXT_BYTES 1024
