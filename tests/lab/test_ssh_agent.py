@@ -9,6 +9,7 @@ import contextlib
 import getpass
 import json
 import os
+import pathlib
 import shlex
 import shutil
 import signal
@@ -168,6 +169,31 @@ def test_what_is_not_signed():
         expect_equal(len(listed.stdout.splitlines()), 2, "keys of the agent")
         accepted = (place / "other.log").read_text().count("Accepted publickey")
         expect_equal(accepted, 0, "log-ins at the other server")
+
+
+def test_the_process_that_signs():
+    """It has the agent's socket, and no network, no file, no privilege, and few system calls."""
+    if os.getuid():
+        raise harness.Skip("another process's walls cannot be seen")
+    with hosts() as (_, path, _, _, options):
+        process = harness.start(*options, "--", "sh", "-c", "echo begun; sleep 1000", env={**os.environ, "SSH_AUTH_SOCK": path})
+        try:
+            expect_equal(process.stdout.readline(), b"begun\n", "start")
+            found = {os.path.basename(line.split()[0]): pid for pid, line in harness.processes().items()}
+            place = f"/proc/{found['mvagent-sign']}"
+            with open(f"{place}/status") as file:
+                status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+            expect_equal([status[name] for name in ("Seccomp", "NoNewPrivs", "CapEff")], ["2", "1", "0" * 16], "walls")
+            expect_equal(os.listdir(f"{place}/root"), [], "files that it sees")
+            expect(os.readlink(f"{place}/ns/net") != os.readlink("/proc/self/ns/net"), "it has the host's network")
+            # The agent's ends of its connections have its name; the one is mvagent-sign's.
+            with open("/proc/net/unix") as file:
+                ends = [line for line in file if line.rstrip().endswith(f" {path}") and line.split()[5] == "03"]
+            expect_equal(len(ends), 1, "connections to the agent")
+            expect("SSH_AUTH_SOCK" not in pathlib.Path(f"{place}/environ").read_text(), "it knows where the agent is")
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def test_options_that_are_wrong():
