@@ -10,7 +10,9 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,10 +103,34 @@ static const struct option_set option_set = {
 	.apply = apply_option,
 };
 
+/* The whole of a file, so that half of it is not taken for all; allocated. 0 or -errno. */
+static int read_file(int fd, char **text, size_t *length)
+{
+	struct stat status;
+	int error;
+
+	*text = NULL;
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	if (!S_ISREG(status.st_mode) || status.st_size > LIMIT_SECRET_TRUST_BYTES)
+		return -EFBIG;
+	*length = (size_t)status.st_size;
+	*text = malloc(*length + 1);
+	error = *text ? fd_pread_full(fd, *text, *length, 0) : -ENOMEM;
+	if (error) {
+		free(*text);
+		*text = NULL;
+	}
+	return error;
+}
+
 /* Reads the certificates of a bundle. NULL with the sentence printed: none could be read. */
 static X509_STORE *read_trust(int fd)
 {
-	BIO *file = BIO_new_fd(fd, BIO_NOCLOSE);
+	char *text;
+	size_t length = 0;
+	int error = read_file(fd, &text, &length);
+	BIO *file = error ? NULL : BIO_new_mem_buf(text, (int)length);
 	X509_STORE *store = X509_STORE_new();
 	unsigned int count = 0;
 	X509 *certificate;
@@ -115,10 +141,14 @@ static X509_STORE *read_trust(int fd)
 	}
 	ERR_clear_error();
 	BIO_free(file);
+	free(text);
 	if (count)
 		return store;
-	log_error("there is no certificate in the file of those that this host trusts");
 	X509_STORE_free(store);
+	if (error)
+		log_errno(error, "cannot read the file of the certificates that this host trusts");
+	else
+		log_error("there is no certificate in the file of those that this host trusts");
 	return NULL;
 }
 
