@@ -174,7 +174,12 @@ $(FAULTS): $(BUILD)/obj/vmm/cli/main.o $(BUILD)/obj/tests/faults/any_kvm.o \
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(CJSON) $(CRYPTO) -l:libseccomp.a -o $@
 	@ln -sfn ../../libexec $(BUILD)/tests/faults/libexec
 	@ln -sfn ../../share $(BUILD)/tests/faults/share
-HOSTILE += $(FAULTS)
+# Lets a system call of one of its processes fail.
+$(BUILD)/tests/faults/inject: $(BUILD)/obj/tests/faults/inject.o
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ -l:libseccomp.a -o $@
+HOSTILE += $(FAULTS) $(BUILD)/tests/faults/inject
 .PHONY: hostile
 hostile: $(HOSTILE)
 

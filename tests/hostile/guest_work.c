@@ -31,7 +31,7 @@ static struct ring share[2];
 /* What the answers say of each file. */
 static struct file {
 	uint8_t letter; /* 0: it is not there */
-	bool unknown;   /* a request failed halfway */
+	bool unknown;   /* a request failed: nothing, a part or all of it was done */
 	uint32_t length;
 } files[FILES];
 
@@ -154,10 +154,12 @@ static void rename_file(const char *from, struct file *old, const char *to, stru
 	add(&arguments, &in, sizeof(in));
 	add_name(&arguments, from);
 	add_name(&arguments, to);
-	if (ask(FUSE_RENAME2, FUSE_ROOT_ID, &arguments) || old == new)
-		return;
-	*new = *old;
-	*old = (struct file){0};
+	if (ask(FUSE_RENAME2, FUSE_ROOT_ID, &arguments)) {
+		old->unknown = new->unknown = true;
+	} else if (old != new) {
+		*new = *old;
+		*old = (struct file){0};
+	}
 }
 
 static void remove_file(const char *name, struct file *file)
@@ -165,7 +167,9 @@ static void remove_file(const char *name, struct file *file)
 	struct arguments arguments = {0};
 
 	add_name(&arguments, name);
-	if (ask(FUSE_UNLINK, FUSE_ROOT_ID, &arguments) == 0)
+	if (ask(FUSE_UNLINK, FUSE_ROOT_ID, &arguments))
+		file->unknown = true;
+	else
 		*file = (struct file){0};
 }
 
