@@ -25,7 +25,7 @@
 #define KNOWN_MAX     ((size_t)256) /* lines */
 #define IDENTITY_SIZE ((size_t)112)
 #define LINE_SIZE     (IDENTITY_SIZE + SHA256_HEX_SIZE + 1)
-#define FILES_MAX     8U
+#define FILES_MAX     12U
 
 /* A change so long ago cannot be followed by one with the same time. */
 #define SETTLED_SECONDS 3
@@ -86,7 +86,8 @@ static void add_copy(struct run_hashes *hashes, const char *name, int fd)
 
 static void add_programs(struct run_hashes *hashes, const struct installation *where)
 {
-	static const char *const programs[] = {"mvagent-vmm", "mvagent-fs", "mvagent-blk"};
+	static const char *const programs[] = {"mvagent-vmm", "mvagent-fs", "mvagent-blk",
+					       "mvagent-relay", "mvagent-secret"};
 	char path[PATH_MAX];
 
 	add_file(hashes, "mvagent", open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
