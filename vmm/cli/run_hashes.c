@@ -245,11 +245,11 @@ static bool wait_for_thread(struct run_hashes *hashes)
 	int error;
 
 	do {
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += WAIT_MS * 1000000L;
 		until.tv_sec += until.tv_nsec / 1000000000L;
 		until.tv_nsec %= 1000000000L;
-		error = pthread_timedjoin_np(hashes->thread, NULL, &until);
+		error = pthread_clockjoin_np(hashes->thread, NULL, CLOCK_MONOTONIC, &until);
 	} while (error == ETIMEDOUT && !supervisor_pending_signal());
 	return error == 0;
 }
