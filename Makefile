@@ -78,7 +78,9 @@ $(1): $$(BUILD)/obj/vmm/$(2)/main.o $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $$^ $(4) -o $$@
 endef
-$(eval $(call executable,$(BUILD)/bin/mvagent,cli,cli image fs root relay secret sign checklist record review wire jail base,$(CJSON) $(CRYPTO) -l:libseccomp.a))
+CLI_ARCHIVES := cli image fs root relay secret sign checklist record review wire jail base
+CLI_LIBRARIES := $(CJSON) $(CRYPTO) -l:libseccomp.a
+$(eval $(call executable,$(BUILD)/bin/mvagent,cli,$(CLI_ARCHIVES),$(CLI_LIBRARIES)))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-vmm,machine,machine virtio loop wire jail base,-l:liburing.a -l:libseccomp.a -lfdt -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-fs,fs,fs review virtio wire loop jail base,-l:liburing.a -l:libseccomp.a $(CRYPTO) -lpthread))
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-blk,root,root virtio loop jail base,-l:liburing.a -l:libseccomp.a $(CRYPTO)))
@@ -168,10 +170,10 @@ HOSTILE += $(HOSTILE_GUEST)
 # mvagent for tests of what goes wrong, with that guest: it takes a KVM on which no Linux would boot.
 FAULTS := $(BUILD)/tests/faults/bin/mvagent
 $(FAULTS): $(BUILD)/obj/vmm/cli/main.o $(BUILD)/obj/tests/faults/any_kvm.o \
-		$(call archives,cli image fs root relay secret checklist record review wire jail base)
+		$(call archives,$(CLI_ARCHIVES))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(CJSON) $(CRYPTO) -l:libseccomp.a -o $@
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ $(CLI_LIBRARIES) -o $@
 	@ln -sfn ../../libexec $(BUILD)/tests/faults/libexec
 	@ln -sfn ../../share $(BUILD)/tests/faults/share
 # Lets a system call of one of its processes fail.

@@ -46,6 +46,7 @@ static const struct role roles[] = {
 	{"blk", filter_blk_host, 0, false, true, false, false},
 	{"relay", filter_relay, 0, false, false, true, false},
 	{"secret", filter_secret, 0, false, false, false, false},
+	{"sign", filter_sign, 0, false, false, false, false},
 };
 #define ROLE_COUNT (sizeof(roles) / sizeof(roles[0]))
 
@@ -57,34 +58,46 @@ static const struct attack {
 	const char *stops[ROLE_COUNT]; /* NULL: the role may, or has nothing to do it with */
 	int landlock;                  /* the first version that knows how, for L to stop it */
 } attacks[] = {
-	/* vmm, fs, blk, relay, secret */
-	{"read a file of the host", read_file, {"MLF", "ML", "MLF", "MLF", "MLF"}, 1},
-	{"write to one", write_file, {"MLF", "ML", "MLF", "MLF", "MLF"}, 1},
-	{"create one", create_file, {"MPLF", "ML", "MPLF", "MPLF", "MPLF"}, 1},
-	{"open any device", open_device, {"MLF", "ML", "MLF", "MLF", "MLF"}, 1},
-	{"change a mode", change_mode, {"MPF", "M", "MPF", "MPF", "MPF"}, 0},
-	{"go up from a directory", go_up, {NULL, "ML", "LF", NULL, NULL}, 1},
-	{"write to what is read-only", write_what_is_read, {NULL, "ML", "MLF", NULL, NULL}, 1},
-	{"open by a handle", open_by_handle, {NULL, "MPF", "MPF", NULL, NULL}, 0},
-	{"execute a file", execute, {"MLF", "MLF", "MLF", "MLF", "MLF"}, 1},
-	{"read a process's environment", read_process, {"MPLF", "PL", "MPLF", "MPLF", "MPLF"}, 1},
-	{"read its memory", read_memory, {"NPLF", "NPLF", "NPLF", "NPLF", "NPLF"}, 1},
-	{"trace it", trace, {"NPLF", "NPLF", "NPLF", "NPLF", "NPLF"}, 1},
-	{"take a descriptor of it", take_descriptor, {"NPLF", "NPLF", "NPLF", "NPLF", "NPLF"}, 1},
-	{"send it a signal", signal_process, {"NLF", "NLF", "NLF", "NLF", "NLF"}, 6},
-	{"count its events", count_events, {"NPF", "NPF", "NPF", "NPF", "NPF"}, 0},
-	{"connect by TCP", reach_tcp, {"NLF", "NLF", "NLF", NULL, "NLF"}, 4},
-	{"listen for TCP", listen_tcp, {"LF", "LF", "LF", "LF", "LF"}, 4},
-	{"connect to a local socket", reach_local, {"MF", "MF", "MF", "MF", "MF"}, 0},
-	{"connect to an abstract one", reach_abstract, {"NLF", "NLF", "NLF", "LF", "NLF"}, 6},
-	{"attach memory of the host's", attach_memory, {"NF", "NF", "NF", "NF", "NF"}, 0},
-	{"mount", mount_over, {"PLF", "PLF", "PLF", "PLF", "PLF"}, 1},
-	{"be root again", become_root, {"PF", "F", "PF", "PF", "PF"}, 0},
-	{"fork", fork_child, {"F", "F", "F", "F", "F"}, 0},
-	{"make a namespace", make_namespace, {"F", "F", "F", "F", "F"}, 0},
-	{"make a ring of io_uring", make_ring, {"F", "F", "F", "F", "F"}, 0},
-	{"make code in memory", make_code, {"F", "F", "F", "F", "F"}, 0},
-	{"join a session of keys", join_keys, {"F", "F", "F", "F", "F"}, 0},
+	/* vmm, fs, blk, relay, secret, sign */
+	{"read a file of the host", read_file, {"MLF", "ML", "MLF", "MLF", "MLF", "MLF"}, 1},
+	{"write to one", write_file, {"MLF", "ML", "MLF", "MLF", "MLF", "MLF"}, 1},
+	{"create one", create_file, {"MPLF", "ML", "MPLF", "MPLF", "MPLF", "MPLF"}, 1},
+	{"open any device", open_device, {"MLF", "ML", "MLF", "MLF", "MLF", "MLF"}, 1},
+	{"change a mode", change_mode, {"MPF", "M", "MPF", "MPF", "MPF", "MPF"}, 0},
+	{"go up from a directory", go_up, {NULL, "ML", "LF", NULL, NULL, NULL}, 1},
+	{"write to what is read-only",
+	 write_what_is_read,
+	 {NULL, "ML", "MLF", NULL, NULL, NULL},
+	 1},
+	{"open by a handle", open_by_handle, {NULL, "MPF", "MPF", NULL, NULL, NULL}, 0},
+	{"execute a file", execute, {"MLF", "MLF", "MLF", "MLF", "MLF", "MLF"}, 1},
+	{"read a process's environment",
+	 read_process,
+	 {"MPLF", "PL", "MPLF", "MPLF", "MPLF", "MPLF"},
+	 1},
+	{"read its memory", read_memory, {"NPLF", "NPLF", "NPLF", "NPLF", "NPLF", "NPLF"}, 1},
+	{"trace it", trace, {"NPLF", "NPLF", "NPLF", "NPLF", "NPLF", "NPLF"}, 1},
+	{"take a descriptor of it",
+	 take_descriptor,
+	 {"NPLF", "NPLF", "NPLF", "NPLF", "NPLF", "NPLF"},
+	 1},
+	{"send it a signal", signal_process, {"NLF", "NLF", "NLF", "NLF", "NLF", "NLF"}, 6},
+	{"count its events", count_events, {"NPF", "NPF", "NPF", "NPF", "NPF", "NPF"}, 0},
+	{"connect by TCP", reach_tcp, {"NLF", "NLF", "NLF", NULL, "NLF", "NLF"}, 4},
+	{"listen for TCP", listen_tcp, {"LF", "LF", "LF", "LF", "LF", "LF"}, 4},
+	{"connect to a local socket", reach_local, {"MF", "MF", "MF", "MF", "MF", "MF"}, 0},
+	{"connect to an abstract one",
+	 reach_abstract,
+	 {"NLF", "NLF", "NLF", "LF", "NLF", "NLF"},
+	 6},
+	{"attach memory of the host's", attach_memory, {"NF", "NF", "NF", "NF", "NF", "NF"}, 0},
+	{"mount", mount_over, {"PLF", "PLF", "PLF", "PLF", "PLF", "PLF"}, 1},
+	{"be root again", become_root, {"PF", "F", "PF", "PF", "PF", "PF"}, 0},
+	{"fork", fork_child, {"F", "F", "F", "F", "F", "F"}, 0},
+	{"make a namespace", make_namespace, {"F", "F", "F", "F", "F", "F"}, 0},
+	{"make a ring of io_uring", make_ring, {"F", "F", "F", "F", "F", "F"}, 0},
+	{"make code in memory", make_code, {"F", "F", "F", "F", "F", "F"}, 0},
+	{"join a session of keys", join_keys, {"F", "F", "F", "F", "F", "F"}, 0},
 };
 
 static int landlock_version(void)
@@ -279,6 +292,12 @@ static void test_secret(void **state)
 	test_role("secret");
 }
 
+static void test_sign(void **state)
+{
+	(void)state;
+	test_role("sign");
+}
+
 /* Each layer stops something by itself in each role, so none is there for nothing. */
 static void test_no_layer_is_decoration(void **state)
 {
@@ -296,9 +315,13 @@ static void test_no_layer_is_decoration(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vmm),    cmocka_unit_test(test_fs),
-		cmocka_unit_test(test_blk),    cmocka_unit_test(test_relay),
-		cmocka_unit_test(test_secret), cmocka_unit_test(test_no_layer_is_decoration),
+		cmocka_unit_test(test_vmm),
+		cmocka_unit_test(test_fs),
+		cmocka_unit_test(test_blk),
+		cmocka_unit_test(test_relay),
+		cmocka_unit_test(test_secret),
+		cmocka_unit_test(test_sign),
+		cmocka_unit_test(test_no_layer_is_decoration),
 	};
 
 	return cmocka_run_group_tests(tests, make_host, remove_host);

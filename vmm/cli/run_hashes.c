@@ -86,8 +86,8 @@ static void add_copy(struct run_hashes *hashes, const char *name, int fd)
 
 static void add_programs(struct run_hashes *hashes, const struct installation *where)
 {
-	static const char *const programs[] = {"mvagent-vmm", "mvagent-fs", "mvagent-blk",
-					       "mvagent-relay", "mvagent-secret"};
+	static const char *const programs[] = {"mvagent-vmm",   "mvagent-fs",     "mvagent-blk",
+					       "mvagent-relay", "mvagent-secret", "mvagent-sign"};
 	char path[PATH_MAX];
 
 	add_file(hashes, "mvagent", open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
