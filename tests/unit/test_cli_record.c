@@ -261,6 +261,33 @@ static void test_prune(void **state)
 	expect(f, 0, "20990101-000000-0003", NULL);
 }
 
+/* A record that began in each case so long ago stays under one age, and goes under the next. */
+static void test_prune_by_age(void **state)
+{
+	static const struct {
+		long seconds;
+		const char *stays, *goes;
+	} cases[] = {
+		{30, "1m", "5s"},     {90, "2m", "1m"},   {5400, "2h", "1h"},
+		{129600, "2d", "1d"}, {129600, "2", "1"}, {907200, "2w", "1w"},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const time_t begin = time(NULL) - cases[i].seconds;
+		char name[REVIEW_RUN_NAME_BYTES];
+		struct tm parts;
+
+		gmtime_r(&begin, &parts);
+		strftime(name, sizeof(name), "%Y%m%d-%H%M%S-0001", &parts);
+		make_record(f, name, true);
+		run(f, runs_command, "runs", "prune", "--older", cases[i].stays, NULL);
+		expect(f, 0, "0 of 1 runs removed", NULL);
+		run(f, runs_command, "runs", "prune", "--older", cases[i].goes, NULL);
+		expect(f, 0, "1 of 1 runs removed", NULL);
+	}
+}
+
 /* log -f goes on as long as the record is held, and shows what comes. */
 static void test_follow(void **state)
 {
@@ -331,6 +358,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_verify_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_runs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_prune, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_prune_by_age, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_follow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hidden_from_shares, setup, teardown),
 	};

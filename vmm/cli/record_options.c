@@ -107,9 +107,9 @@ static int set_keep(struct record_options *options, const char *value)
 
 static int set_older(struct record_options *options, const char *value)
 {
-	static const uint64_t factors[] = {86400, 1, 60, 3600, 86400, 604800};
+	static const uint64_t factors[] = {86400, 1, 60, 3600, 604800};
 
-	if (number_parse_scaled(value, "smhdw", factors, UINT32_MAX, &options->older_seconds) ==
+	if (number_parse_scaled(value, "dsmhw", factors, UINT32_MAX, &options->older_seconds) ==
 		    0 &&
 	    options->older_seconds)
 		return 0;
