@@ -164,6 +164,35 @@ static void test_show(void **state)
 	expect(f, 125, NULL, "it is show or verify");
 }
 
+/* A record may be anybody's: no text in it acts on the terminal, or looks like a line of ours. */
+static void test_show_of_others(void **state)
+{
+	static const char lines[] =
+		"{\"event\":\"x\\u001b[2J\",\"time\":\"2026-01-01T\\u001b[2J\",\"path\":\"a%0Ab%"
+		"1B\"}\n"
+		"{\"event\":\"start\",\"host\":{\"kvm\":\"\\u001b\\nforged\"},\"policy_sha256\":"
+		"\"\\u001b\","
+		"\"policy\":{\"shares\":[{\"host\":\"/a\",\"mode\":\"\\u001b\"}]}}\n"
+		"{\"event\":\"walls\",\"processes\":[{\"process\":\"\\u001b\\nforged\"}]}\n"
+		"{\"event\":\"hashes\",\"a\\u001b\":\"\\u001b\\nforged\"}\n"
+		"{\"event\":\"change\",\"change\":\"\\u001b\",\"after_sha256\":\"\\nforged\"}\n"
+		"{\"event\":\"end\",\"outcome\":\"\\u001b\",\"counts\":"
+		"{\"\\u001b\\nforged\":{\"seen\":2,\"written\":1}}}\n"
+		"{\"event\":\"signature\",\"key\":\"\\u001b\\nforged\"}\n";
+	struct fixture *f = *state;
+	char path[64];
+	int FD_CLEANUP fd = -1;
+
+	snprintf(path, sizeof(path), "%s/evil", f->home);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(fd_write_full(fd, lines, strlen(lines)), 0);
+	run(f, record_command, "record", "show", path, NULL);
+	expect(f, 0, "a b?", NULL);
+	expect(f, 0, "of 2 events '? forged' 1 are written out", NULL);
+	assert_null(strchr(f->output, '\x1b'));
+	assert_null(strstr(f->output, "\nforged"));
+}
+
 static void test_show_without_any(void **state)
 {
 	struct fixture *f = *state;
@@ -353,6 +382,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_key_is_private, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_show, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_show_of_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_show_without_any, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verify, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verify_cut, setup, teardown),

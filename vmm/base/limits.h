@@ -74,10 +74,8 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_SECRET_HEAD_BYTES    65536U /* of a request: its first line and its fields */
 #define LIMIT_SECRET_HEAD_FIELDS   256U
 #define LIMIT_SECRET_TRAILER_BYTES 8192U
-#define LIMIT_AUTHORITY_BYTES      4096U /* of its certificate, as text */
-#define LIMIT_SECRET_DENIALS       64U        /* that are told, each once */
-#define LIMIT_SECRET_TRUST_BYTES   (64 << 20) /* of the host's bundle of certificates */
 #define LIMIT_AUTHORITY_BYTES      4096U      /* of its certificate, as text */
+#define LIMIT_SECRET_TRUST_BYTES   (64 << 20) /* of the host's bundle of certificates */
 
 /* Signatures by the host's ssh-agent (vmm/sign). An agent says no more than OpenSSH's does (its
  * AGENT_MAX_LEN); what a client asks to be signed is the head of a log-in, with a key or two. */

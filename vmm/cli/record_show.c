@@ -28,44 +28,28 @@ static long long number(const cJSON *object, const char *name)
 	return cJSON_IsNumber(value) ? (long long)value->valuedouble : 0;
 }
 
-/* A text of the record as it was, but harmless on a terminal, and on one line. Allocated. */
-static char *printable(const char *recorded)
+static void make_harmless(char *text)
 {
-	char *copy = strdup(recorded);
-
-	if (!copy)
-		return NULL;
-	canonical_unescape(copy);
-	for (char *at = copy; (at = strpbrk(at, "\n\t\r"));)
+	canonical_unescape(text);
+	for (char *at = text; (at = strpbrk(at, "\n\t\r"));)
 		*at = ' ';
-	text_make_printable(copy, strlen(copy));
-	return copy;
+	text_make_printable(text, strlen(text));
 }
 
-static void print_text(const char *before, const char *recorded)
+void record_show_make_harmless(cJSON *value)
 {
-	char *copy = printable(recorded);
+	cJSON *item;
 
-	printf("%s%s", before, copy ? copy : "?");
-	free(copy);
-}
-
-/* So many characters of it, in a column of as many. */
-static void print_column(const char *recorded, int width)
-{
-	char *copy = printable(recorded);
-
-	printf("%-*.*s", width, width, copy ? copy : "?");
-	free(copy);
-}
-
-/* The begin of a number. */
-static void print_begin(const char *before, const char *recorded, int length)
-{
-	char *copy = printable(recorded);
-
-	printf("%s%.*s...", before, length, copy ? copy : "?");
-	free(copy);
+	if (!value)
+		return;
+	if (value->string)
+		make_harmless(value->string);
+	if (cJSON_IsString(value))
+		make_harmless(value->valuestring);
+	cJSON_ArrayForEach(item, value)
+	{
+		record_show_make_harmless(item);
+	}
 }
 
 char *record_show_words(const cJSON *array)
@@ -75,13 +59,11 @@ char *record_show_words(const cJSON *array)
 
 	cJSON_ArrayForEach(word, array)
 	{
-		char *copy = cJSON_IsString(word) ? printable(word->valuestring) : NULL;
 		char *longer = NULL;
 
-		if (!words || !copy ||
-		    asprintf(&longer, "%s%s%s", words, *words ? " " : "", copy) < 0)
+		if (!words || !cJSON_IsString(word) ||
+		    asprintf(&longer, "%s%s%s", words, *words ? " " : "", word->valuestring) < 0)
 			longer = NULL;
-		free(copy);
 		free(words);
 		words = longer;
 	}
@@ -95,18 +77,14 @@ static void show_start(const cJSON *line)
 
 	printf("mvagent %s\n", command ? command : "?");
 	free(command);
-	print_text("    by ", text(member(line, "user"), "name"));
-	print_text(" on ", text(host, "name"));
-	print_text(": Linux ", text(host, "kernel"));
-	print_text(", KVM ", text(host, "kvm"));
-	print_text(", ", text(host, "processor"));
+	printf("    by %s on %s", text(member(line, "user"), "name"), text(host, "name"));
+	printf(": Linux %s, KVM %s, %s", text(host, "kernel"), text(host, "kvm"),
+	       text(host, "processor"));
 	cJSON_ArrayForEach(share, member(member(line, "policy"), "shares"))
 	{
-		print_text("\n    share ", text(share, "host"));
-		print_text(" (", text(share, "mode"));
-		putchar(')');
+		printf("\n    share %s (%s)", text(share, "host"), text(share, "mode"));
 	}
-	print_text("\n    policy ", text(line, "policy_sha256"));
+	printf("\n    policy %s", text(line, "policy_sha256"));
 }
 
 static void show_walls(const cJSON *line)
@@ -119,9 +97,8 @@ static void show_walls(const cJSON *line)
 		char *missing = record_show_words(member(process, "missing"));
 		char *walls = record_show_words(member(process, "in_force"));
 
-		print_text(between, text(process, "process"));
-		printf(": %s%s%s", walls ? walls : "?", missing && *missing ? "; missing: " : "",
-		       missing ? missing : "?");
+		printf("%s%s: %s%s%s", between, text(process, "process"), walls ? walls : "?",
+		       missing && *missing ? "; missing: " : "", missing ? missing : "?");
 		between = "\n    ";
 		free(missing);
 		free(walls);
@@ -142,27 +119,26 @@ static void show_hashes(const cJSON *line)
 			is_common |= strcmp(hash->string, common[i]) == 0;
 		if (is_common)
 			continue;
-		print_text(between, hash->string);
-		print_text(" ", cJSON_IsString(hash) ? hash->valuestring : "(not known)");
+		printf("%s%s %s", between, hash->string,
+		       cJSON_IsString(hash) ? hash->valuestring : "(not known)");
 		between = "\n    ";
 	}
 }
 
 static void show_share(const cJSON *line)
 {
-	print_text("", text(line, "host"));
-	printf(": %lld names hidden, %lld protected", number(line, "hidden"),
+	printf("%s: %lld names hidden, %lld protected", text(line, "host"), number(line, "hidden"),
 	       number(line, "protected"));
 }
 
 static void show_change(const cJSON *line)
 {
-	print_column(text(line, "change"), 8);
+	printf("%-8s", text(line, "change"));
 	if (*text(line, "from"))
-		print_text(" ", text(line, "from")), fputs(" to", stdout);
-	print_text(" ", text(line, "path"));
+		printf(" %s to", text(line, "from"));
+	printf(" %s", text(line, "path"));
 	if (*text(line, "after_sha256"))
-		print_begin("  ", text(line, "after_sha256"), 12);
+		printf("  %.12s...", text(line, "after_sha256"));
 }
 
 static void show_counts(const cJSON *counts)
@@ -172,19 +148,17 @@ static void show_counts(const cJSON *counts)
 	cJSON_ArrayForEach(kind, counts)
 	{
 		if (number(kind, "seen") > number(kind, "written"))
-			printf("\n    of %lld events ", number(kind, "seen"));
-		print_text("'", kind->string);
-		printf("' %lld are written out", number(kind, "written"));
+			printf("\n    of %lld events '%s' %lld are written out",
+			       number(kind, "seen"), kind->string, number(kind, "written"));
 	}
 }
 
 static void show_end(const cJSON *line)
 {
-	print_text("", text(line, "outcome"));
-	printf(", exit status %lld, %.1f s", number(line, "exit_status"),
+	printf("%s, exit status %lld, %.1f s", text(line, "outcome"), number(line, "exit_status"),
 	       (double)number(member(line, "microseconds"), "total") / 1e6);
 	if (*text(line, "message"))
-		print_text("\n    ", text(line, "message"));
+		printf("\n    %s", text(line, "message"));
 	show_counts(member(line, "counts"));
 }
 
@@ -199,7 +173,7 @@ static void show_rest(const cJSON *line)
 	for (unsigned int i = 0; i < ARRAY_SIZE(members); i++) {
 		if (!*text(line, members[i]))
 			continue;
-		print_text(between, text(line, members[i]));
+		printf("%s%s", between, text(line, members[i]));
 		between = ": ";
 	}
 	if (number(line, "count") > 1)
@@ -208,10 +182,10 @@ static void show_rest(const cJSON *line)
 
 static void show_signature(const cJSON *line)
 {
-	print_begin("by key ", text(line, "key"), 16);
+	printf("by key %.16s...", text(line, "key"));
 }
 
-void record_show_line(const cJSON *line)
+void record_show_line(cJSON *line)
 {
 	static const struct {
 		const char *event;
@@ -223,10 +197,10 @@ void record_show_line(const cJSON *line)
 	};
 	void (*show)(const cJSON *line) = show_rest;
 
+	record_show_make_harmless(line);
 	/* The time of the day: the date is in the name of the run. */
-	print_column(strlen(text(line, "time")) > 11 ? text(line, "time") + 11 : "?", 12);
-	fputs("  ", stdout);
-	print_column(text(line, "event"), 10);
+	printf("%.12s  ", strlen(text(line, "time")) > 11 ? text(line, "time") + 11 : "?");
+	printf("%-9s ", text(line, "event"));
 	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++) {
 		if (strcmp(kinds[i].event, text(line, "event")) == 0)
 			show = kinds[i].show;

@@ -5,12 +5,14 @@
 
 #include <cjson/cJSON.h>
 
-/* Prints one line, parsed, on standard output. What comes from files and guests is made harmless.
- */
-void record_show_line(const cJSON *line);
+/* Makes all names and texts of a value what they were before they were escaped for the record, but
+ * harmless on a terminal, and each on one line. In place. */
+void record_show_make_harmless(cJSON *value);
 
-/* The words of an array of strings with blanks between them, harmless to print. Allocated; NULL: no
- * memory. */
+/* Prints one line, parsed, on standard output. Whoever wrote it: it is made harmless. */
+void record_show_line(cJSON *line);
+
+/* The words of an array of strings with blanks between them. Allocated; NULL: no memory. */
 char *record_show_words(const cJSON *array);
 
 #endif

@@ -91,6 +91,8 @@ int record_summary_read(struct record_summary *summary, int store_fd, const char
 		return -EPROTO;
 	summary->start = read_first(fd, LIMIT_RECORD_LINE_BYTES + 1);
 	summary->end = read_end(fd, status.st_size);
+	record_show_make_harmless(summary->start);
+	record_show_make_harmless(summary->end);
 	return strcmp(text(summary->start, "event"), "start") == 0 ? 0 : -EPROTO;
 }
 
@@ -137,43 +139,17 @@ void record_summary_print(const struct record_summary *summary, const char *run)
 	printf("%s  %s  %-20s", run, started, state);
 	cJSON_ArrayForEach(share, shares(summary))
 	{
-		cJSON *list = cJSON_CreateArray();
-		char *path;
-
-		cJSON_AddItemReferenceToArray(list,
-					      cJSON_GetObjectItemCaseSensitive(share, "host"));
-		path = record_show_words(list);
-		printf("  %s", path ? path : "?");
-		free(path);
-		cJSON_Delete(list);
+		printf("  %s", text(share, "host"));
 	}
 	printf("  -- %s\n", command ? command : "?");
 	free(command);
 }
 
-/* Paths and words as they were, where that is text at all. */
-static void add_words(cJSON *object, const char *name, const cJSON *array, const char *member)
-{
-	cJSON *words = cJSON_AddArrayToObject(object, name);
-	const cJSON *item;
-
-	cJSON_ArrayForEach(item, array)
-	{
-		const cJSON *word = member ? cJSON_GetObjectItemCaseSensitive(item, member) : item;
-		cJSON *list = cJSON_CreateArray();
-		char *copy;
-
-		cJSON_AddItemReferenceToArray(list, (cJSON *)(uintptr_t)word);
-		copy = record_show_words(list);
-		cJSON_AddItemToArray(words, cJSON_CreateString(copy ? copy : ""));
-		free(copy);
-		cJSON_Delete(list);
-	}
-}
-
 cJSON *record_summary_json(const struct record_summary *summary, const char *run)
 {
-	cJSON *object = cJSON_CreateObject();
+	const cJSON *command = cJSON_GetObjectItemCaseSensitive(summary->start, "command");
+	const cJSON *share, *word;
+	cJSON *object = cJSON_CreateObject(), *list;
 	char time[RECORD_SECONDS_BYTES];
 
 	cJSON_AddStringToObject(object, "run", run);
@@ -192,8 +168,17 @@ cJSON *record_summary_json(const struct record_summary *summary, const char *run
 				: summary->running ? "running"
 						   : "cut");
 	cJSON_AddNullToObject(object, "changes");
-	add_words(object, "shares", shares(summary), "host");
-	add_words(object, "command", cJSON_GetObjectItemCaseSensitive(summary->start, "command"),
-		  NULL);
+	list = cJSON_AddArrayToObject(object, "shares");
+	cJSON_ArrayForEach(share, shares(summary))
+	{
+		cJSON_AddItemToArray(list, cJSON_CreateString(text(share, "host")));
+	}
+	list = cJSON_AddArrayToObject(object, "command");
+	cJSON_ArrayForEach(word, command)
+	{
+		const char *value = cJSON_GetStringValue(word);
+
+		cJSON_AddItemToArray(list, cJSON_CreateString(value ? value : ""));
+	}
 	return object;
 }
