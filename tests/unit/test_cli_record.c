@@ -39,6 +39,10 @@ static void make_record(struct fixture *f, const char *run, bool ended)
 	cJSON_AddStringToObject(share, "host", "/home/x/repo");
 	cJSON_AddItemToArray(cJSON_AddArrayToObject(policy, "shares"), share);
 	record_event(record, RECORD_START, start);
+	share = record_detail("share", "/home/x/repo");
+	cJSON_AddNumberToObject(share, "hidden", 3);
+	cJSON_AddNumberToObject(share, "protected", 2);
+	record_event(record, RECORD_SHARE, share);
 	cJSON_AddStringToObject(change, "change", "created");
 	cJSON_AddStringToObject(change, "path", "evil%1B]0;title%07");
 	record_event(record, RECORD_CHANGE, change);
@@ -152,6 +156,7 @@ static void test_show(void **state)
 	run(f, record_command, "record", "show", NULL);
 	expect(f, 0, "mvagent run -- make", NULL);
 	expect(f, 0, "created", NULL);
+	expect(f, 0, "/home/x/repo: 3 names hidden, 2 protected\n", NULL);
 	assert_null(strchr(f->output, '\x1b'));
 	assert_null(strchr(f->output, '\a'));
 	run(f, record_command, "record", "show", NAME, "--json", NULL);
@@ -214,9 +219,9 @@ static void test_verify(void **state)
 	snprintf(path, sizeof(path), "%s/mvagent/records/" NAME RECORD_SUFFIX, f->home);
 	snprintf(key, sizeof(key), "%s/mvagent/record.key.pub", f->home);
 	run(f, record_command, "record", "verify", NAME, NULL);
-	expect(f, 0, "4 lines, each as it was written, and signed by", NULL);
+	expect(f, 0, "5 lines, each as it was written, and signed by", NULL);
 	run(f, record_command, "record", "verify", path, "--key", key, NULL);
-	expect(f, 0, "4 lines", NULL);
+	expect(f, 0, "5 lines", NULL);
 	run(f, record_command, "record", "verify", path, "--key", path, NULL);
 	expect(f, 125, NULL, "is not a public key");
 	run(f, record_command, "record", "verify", path, "--key", "/nowhere", NULL);
@@ -231,7 +236,7 @@ static void test_verify(void **state)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_int_equal(pwrite(fd, "X", 1, 20), 1);
 	run(f, record_command, "record", "verify", path, "--json", NULL);
-	expect(f, EXIT_RECORD_ALTERED, "{\"verdict\":\"altered\",\"lines\":4,\"line\":1,", NULL);
+	expect(f, EXIT_RECORD_ALTERED, "{\"verdict\":\"altered\",\"lines\":5,\"line\":1,", NULL);
 }
 
 static void test_verify_cut(void **state)
@@ -240,7 +245,7 @@ static void test_verify_cut(void **state)
 
 	make_record(f, NAME, false);
 	run(f, record_command, "record", "verify", NAME, NULL);
-	expect(f, EXIT_RECORD_CUT, "cut after line 2", NULL);
+	expect(f, EXIT_RECORD_CUT, "cut after line 3", NULL);
 	run(f, record_command, "record", "show", NAME, NULL);
 	expect(f, 0, "created", "was cut");
 }

@@ -127,7 +127,7 @@ static void show_hashes(const cJSON *line)
 
 static void show_share(const cJSON *line)
 {
-	printf("%s: %lld names hidden, %lld protected", text(line, "host"), number(line, "hidden"),
+	printf("%s: %lld names hidden, %lld protected", text(line, "share"), number(line, "hidden"),
 	       number(line, "protected"));
 }
 
