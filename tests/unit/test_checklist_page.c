@@ -208,6 +208,34 @@ static void test_other_version(void **state)
 	fixture_free(&fixture);
 }
 
+/* Anybody can sign a page with a key of their own, whatever is in it. */
+static void test_odd_page(void **state)
+{
+	static const char *const members[] = {"policy", "hashes",   "host",   "lines",
+					      "result", "register", "command"};
+	static const char *const values[] = {"[\"x\"]", "[[\"x\"]]", "{\"x\":[1]}", "\"x\"", "1"};
+	struct fixture fixture;
+	uint8_t other[KEY_BYTES] = {1};
+	cJSON *page;
+	char *text;
+
+	(void)state;
+	fixture_make(&fixture);
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		for (size_t j = 0; j < sizeof(values) / sizeof(values[0]); j++) {
+			page = make_page(&fixture);
+			cJSON_ReplaceItemInObject(page, members[i], cJSON_Parse(values[j]));
+			assert_int_equal(page_sign(page, &key), 0);
+			text = page_html(page);
+			assert_non_null(text);
+			assert_int_equal(verdict(text, other), PAGE_OTHER_KEY);
+			free(text);
+			cJSON_Delete(page);
+		}
+	}
+	fixture_free(&fixture);
+}
+
 /* Self-contained, without a script, and nothing in it is taken for HTML. */
 static void test_html(void **state)
 {
@@ -311,10 +339,11 @@ static void test_expiries(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signature), cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_html),      cmocka_unit_test(test_register),
-		cmocka_unit_test(test_samples),   cmocka_unit_test(test_result),
-		cmocka_unit_test(test_expiries),  cmocka_unit_test(test_file_of_the_user),
+		cmocka_unit_test(test_signature),        cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_odd_page),         cmocka_unit_test(test_html),
+		cmocka_unit_test(test_register),         cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_result),           cmocka_unit_test(test_expiries),
+		cmocka_unit_test(test_file_of_the_user),
 	};
 
 	return cmocka_run_group_tests(tests, make_key, NULL);

@@ -242,7 +242,9 @@ static void write_foot(FILE *stream, const cJSON *page)
 	fputs("<p class=\"k\"><b>Made of</b> (SHA-256, begun): <code>", stream);
 	cJSON_ArrayForEach(hash, hashes)
 	{
-		if (!cJSON_IsString(hash))
+		/* Of an array, as whoever signs a page of their own may have it, none has a name.
+		 */
+		if (!cJSON_IsString(hash) || !hash->string)
 			continue;
 		write_text(stream, hash->string);
 		fputc(' ', stream);
@@ -272,6 +274,9 @@ char *page_html(const cJSON *page)
 	FILE *stream = open_memstream(&text, &length);
 
 	if (!stream || !object) {
+		if (stream)
+			fclose(stream);
+		free(text);
 		free(object);
 		return NULL;
 	}
