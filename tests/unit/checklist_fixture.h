@@ -47,7 +47,8 @@ static const char record_lines[] =
 	"{\"event\":\"walls\",\"processes\":["
 	"{\"process\":\"mvagent-vmm\",\"missing\":[],\"capabilities\":\"0000000000000000\"},"
 	"{\"process\":\"mvagent-fs\",\"missing\":[],\"capabilities\":\"0000000000000000\"}]},"
-	"{\"event\":\"refusal\",\"path\":\".vscode\",\"rule\":\".vscode\"},"
+	"{\"event\":\"refusal\",\"share\":\"/home/ada/"
+	"repo\",\"path\":\".vscode\",\"rule\":\".vscode\"},"
 	"{\"event\":\"network\",\"decision\":\"denied\",\"host\":\"no.invalid\"},"
 	"{\"event\":\"end\",\"machine\":{\"exits\":1000,\"frames_dropped\":8}}]";
 

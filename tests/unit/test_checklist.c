@@ -190,6 +190,11 @@ static void test_guest_that_lies(void **state)
 	fixture_make(&fixture);
 	replace(event(&fixture, "refusal"), "path", "\"e\"");
 	expect_fault(&fixture, "changes", "0 of 1 refusals");
+	fixture_make(&fixture); /* a refusal in one share is none in another */
+	cJSON_AddItemToArray(cJSON_GetObjectItem(policy(&fixture), "shares"),
+			     cJSON_Parse("{\"host\":\"/b\",\"guest\":\"/c\",\"mode\":\"rw\"}"));
+	fixture_add(&fixture, LINE_CHANGES, TRY_PROTECTED, "mkdir:/c/.vscode", "-13 ", "-13 ");
+	expect_fault(&fixture, "changes", "1 of 2 refusals");
 	fixture_make(&fixture);
 	drop_event(&fixture, "network");
 	expect_fault(&fixture, "log", "not on record");

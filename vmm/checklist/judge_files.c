@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines about the host's files. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "vmm/checklist/judge.h"
+#include "vmm/record/canonical.h"
 
 /* So many names are told of a list. */
 #define TOLD_NAMES 4
@@ -219,28 +221,42 @@ void judge_projects(struct judge *judge)
 			  tell(outside->projects, text), tries);
 }
 
+/* Whether a line of the record is the refusal of this path in the guest. */
+static bool is_refusal(const struct judge *judge, const cJSON *line, const char *path)
+{
+	const cJSON *share;
+	char refused[2 * PATH_MAX];
+
+	if (strcmp(judge_text(line, "event"), "refusal") != 0)
+		return false;
+	cJSON_ArrayForEach(share, judge_policy(judge, "shares"))
+	{
+		if (strcmp(judge_text(share, "host"), judge_text(line, "share")) != 0)
+			continue;
+		snprintf(refused, sizeof(refused), "%s/%s", judge_text(share, "guest"),
+			 judge_text(line, "path"));
+		canonical_unescape(refused);
+		if (strcmp(refused, path) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The refusal of a protected name is on record, by the server's own word. */
 static void check_refusals(struct judge *judge)
 {
 	const cJSON *line;
 	unsigned int found = 0, wanted = 0;
-	const struct checklist_outside *outside = judge->input->outside;
 
 	for (int item = judge_find(judge, TRY_PROTECTED, 0); item >= 0;
 	     item = judge_find(judge, TRY_PROTECTED, (unsigned int)item + 1)) {
+		const char *path = strchr(judge->input->outside->items[item].text, ':') + 1;
 		bool seen = false;
 
 		wanted++;
 		cJSON_ArrayForEach(line, judge->input->record)
 		{
-			const char *path = judge_text(line, "path");
-			const char *text = outside->items[item].text;
-			size_t length = strlen(path);
-			const char *end = text + strlen(text) - length; /* below the share */
-
-			if (strcmp(judge_text(line, "event"), "refusal") == 0 && length &&
-			    strlen(text) > length && end[-1] == '/' && strcmp(end, path) == 0)
-				seen = true;
+			seen |= is_refusal(judge, line, path);
 		}
 		found += seen;
 	}
