@@ -402,6 +402,15 @@ static void test_what_is_opened(void **state)
 		"[\"--allow example.com\",\"--deny x.example.com\"]");
 	expect_answer(&fixture, "outside", "OPEN", true);
 	fixture_free(&fixture);
+	for (size_t i = 0; i < 2; i++) { /* a host whose name begins with a digit is no address */
+		static const char *const rules[] = {"[\"--allow 1password.com:8443\"]",
+						    "[\"--allow 2001:db8:1:2:3:4:5:6\"]"};
+
+		fixture_make(&fixture);
+		replace(cJSON_GetObjectItem(policy(&fixture), "network"), "rules", rules[i]);
+		expect_answer(&fixture, "inside", i ? "OPEN" : "HOLDS", false);
+		fixture_free(&fixture);
+	}
 	fixture_make(&fixture);
 	replace(event(&fixture, "start"), "reasons", "[]");
 	expect_answer(&fixture, "changes", "OPEN", false);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines about the network. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,6 +147,18 @@ static void open_published(struct judge *judge)
 	}
 }
 
+/* Whether a rule is about an address: of IPv4, or of IPv6, which has two colons at the least. No
+ * name is made of digits and dots alone. */
+static bool is_address(const char *origin)
+{
+	const char *value = strchrnul(origin, ' ');
+	const char *colon = strchr(value, ':');
+
+	value += *value == ' ';
+	return (*value && !value[strspn(value, "0123456789.:")]) ||
+	       (colon && strchr(colon + 1, ':'));
+}
+
 void judge_inside(struct judge *judge)
 {
 	const struct checklist_outside *outside = judge->input->outside;
@@ -161,10 +172,7 @@ void judge_inside(struct judge *judge)
 	/* An address is allowed as such even where it is an internal one. */
 	cJSON_ArrayForEach(rule, network(judge, "rules"))
 	{
-		const char *value = strchr(judge_string(rule), ' ');
-
-		if (value && !is_denial(rule) &&
-		    (isdigit((unsigned char)value[1]) || value[1] == '[' || strstr(value, "::")))
+		if (!is_denial(rule) && is_address(judge_string(rule)))
 			open_rule(judge, judge_string(rule));
 	}
 	if (!outside->listening)
