@@ -145,6 +145,9 @@ static void test_refused(void **state)
 		{SECRET_FILE_OPTION, "A=/nowhere/at/all@a.test", "cannot read it"},
 		{SECRET_FILE_OPTION, "A=/dev/zero@a.test", "its value is too long"},
 		{SECRET_COMMAND_OPTION, "A=exit 3@a.test", "failed with status 3"},
+		{SECRET_COMMAND_OPTION, "A=printf " VALUE "; kill -9 $$@a.test",
+		 "ended by signal 9"},
+		{SECRET_COMMAND_OPTION, "A=cat /dev/zero@a.test", "its value is too long"},
 	};
 
 	(void)state;

@@ -202,9 +202,11 @@ static int read_command(struct secret *secret, const char *command)
 	fd_close(&pair[0]);
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
-	if (status && WIFEXITED(status)) {
-		log_error("--secret-cmd %s: its command failed with status %d", secret->name,
-			  WEXITSTATUS(status));
+	/* Of one that is too long the rest was not read, which may end the command (SIGPIPE). */
+	if (status && secret->length <= LIMIT_SECRET_BYTES) {
+		log_error("--secret-cmd %s: its command %s %d", secret->name,
+			  WIFEXITED(status) ? "failed with status" : "was ended by signal",
+			  WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 		return -ENODATA;
 	}
 	return error ? log_errno(error, "--secret-cmd %s: cannot read what its command says",
