@@ -137,6 +137,7 @@ static void test_refused(void **state)
 		{SECRET_OPTION, "KEY@10.0.0.1", "not the full name"},
 		{SECRET_OPTION, "KEY@a.test,", "not the full name"},
 		{SECRET_OPTION, "KEY@a.test:0", "not the full name"},
+		{SECRET_OPTION, "KEY@a.test:0000443x", "not the full name"},
 		{SECRET_OPTION, "KEY@https://a.test", "not the full name"},
 		{SECRET_OPTION, "NOT_SET@a.test", "not set in your environment"},
 		{SECRET_OPTION, "SHORT@a.test", "too short"},

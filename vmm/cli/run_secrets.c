@@ -29,8 +29,9 @@ static int add_host(struct secret *secret, struct route_policy *policy, const ch
 	char place[SECRET_HOST_BYTES + 8], origin[512], number[8] = "443";
 	uint64_t port = 0;
 
-	if (colon)
-		snprintf(number, sizeof(number), "%.*s", (int)(length - name - 1), colon + 1);
+	if (colon && (size_t)snprintf(number, sizeof(number), "%.*s", (int)(length - name - 1),
+				      colon + 1) >= sizeof(number))
+		number[0] = '\0'; /* no port is that long */
 	if (secret->host_count == LIMIT_SECRET_HOSTS) {
 		log_error("%s %s: %u hosts can be given", option, secret->name, LIMIT_SECRET_HOSTS);
 		return -E2BIG;
