@@ -115,7 +115,7 @@ static int place_make_sockets(struct selftest_place *place)
 	return 0;
 }
 
-static noreturn void place_sleep(void)
+static noreturn void place_sleep(pid_t parent)
 {
 	sigset_t all;
 	int number;
@@ -123,18 +123,20 @@ static noreturn void place_sleep(void)
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != 1)
+	if (getppid() == parent) /* or it is gone already */
 		sigwait(&all, &number);
 	_exit(1);
 }
 
 static int place_start_process(struct selftest_place *place)
 {
+	const pid_t parent = getpid();
+
 	place->process = fork();
 	if (place->process < 0)
 		return -errno;
 	if (place->process == 0)
-		place_sleep();
+		place_sleep(parent);
 	place->process_fd = (int)syscall(SYS_pidfd_open, place->process, 0);
 	return place->process_fd < 0 ? -errno : 0;
 }
