@@ -2,83 +2,20 @@
 /* The signature under a review, and whether a file is what it was made of. */
 #include "vmm/checklist/seal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vmm/base/version.h"
 #include "vmm/checklist/page.h"
 #include "vmm/record/canonical.h"
+#include "vmm/record/signed.h"
 
-#define SIGNED_PREFIX "mvagent review 1\n"
-
-/* What is signed: the prefix, and the object without its signature. Allocated. */
-static char *signed_text(cJSON *page)
-{
-	char *text, *whole = NULL;
-
-	cJSON_DeleteItemFromObjectCaseSensitive(page, "signature");
-	text = canonical_print(page);
-	if (text && asprintf(&whole, SIGNED_PREFIX "%s", text) < 0)
-		whole = NULL;
-	free(text);
-	return whole;
-}
-
-static bool add_hex(cJSON *page, const char *name, const uint8_t *bytes, size_t length)
-{
-	char text[2 * SIGNATURE_BYTES + 1] = "";
-
-	for (size_t i = 0; i < length; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	cJSON_DeleteItemFromObjectCaseSensitive(page, name);
-	return cJSON_AddStringToObject(page, name, text);
-}
+/* What comes before the object in what is signed. */
+#define SIGNED_WORDS "mvagent review 1\n"
 
 int page_sign(cJSON *page, const struct record_key *key)
 {
-	uint8_t signature[SIGNATURE_BYTES] = {0};
-	char *text = NULL;
-	int error = -ENOMEM;
-
-	if (add_hex(page, "key", key->public_key, KEY_BYTES))
-		text = signed_text(page);
-	if (text)
-		error = record_key_sign(key, text, strlen(text), signature);
-	free(text);
-	if (!error && !add_hex(page, "signature", signature, SIGNATURE_BYTES))
-		error = -ENOMEM;
-	return error;
-}
-
-static bool take_hex(const cJSON *page, const char *name, uint8_t *bytes, size_t length)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(page, name));
-
-	if (!text || strlen(text) != 2 * length || strspn(text, "0123456789abcdef") != 2 * length)
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		unsigned int value;
-
-		sscanf(text + 2 * i, "%2x", &value);
-		bytes[i] = (uint8_t)value;
-	}
-	return true;
-}
-
-/* Whether the object is signed by the key that it names. */
-static bool signature_holds(const cJSON *page, uint8_t key[KEY_BYTES])
-{
-	uint8_t signature[SIGNATURE_BYTES];
-	cJSON *unsigned_page = cJSON_Duplicate(page, true);
-	bool good = take_hex(page, "key", key, KEY_BYTES) &&
-		    take_hex(page, "signature", signature, SIGNATURE_BYTES);
-	char *text = good && unsigned_page ? signed_text(unsigned_page) : NULL;
-
-	good = text && record_key_verify(key, text, strlen(text), signature) == 0;
-	free(text);
-	cJSON_Delete(unsigned_page);
-	return good;
+	return signed_add(page, SIGNED_WORDS, key);
 }
 
 static int hex_value(char digit)
@@ -137,7 +74,7 @@ static void judge(struct page_check *check, const char *text, size_t length, boo
 	if (!cJSON_IsObject(check->page))
 		return;
 	check->sentence = "it was altered: its signature is not of what it says";
-	if (!signature_holds(check->page, check->key))
+	if (!signed_holds(check->page, SIGNED_WORDS, check->key))
 		return;
 	version = cJSON_GetStringValue(cJSON_GetObjectItem(check->page, "mvagent"));
 	check->verdict = PAGE_OTHER_VERSION;

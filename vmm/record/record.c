@@ -17,6 +17,7 @@
 #include "vmm/base/sha256.h"
 #include "vmm/record/canonical.h"
 #include "vmm/record/line.h"
+#include "vmm/record/signed.h"
 
 struct record {
 	int fd;
@@ -182,44 +183,15 @@ cJSON *record_counts(const struct record *record)
 	return counts;
 }
 
-char *line_signed_text(cJSON *line)
-{
-	char *text, *whole = NULL;
-
-	cJSON_DeleteItemFromObjectCaseSensitive(line, LINE_SIGNATURE);
-	text = canonical_print(line);
-	if (text && asprintf(&whole, LINE_SIGNED_PREFIX "%s", text) < 0)
-		whole = NULL;
-	free(text);
-	return whole;
-}
-
-static bool add_hex(cJSON *line, const char *name, const uint8_t *bytes, size_t length)
-{
-	char text[2 * SIGNATURE_BYTES + 1] = "";
-
-	for (size_t i = 0; i < length; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	return cJSON_AddStringToObject(line, name, text);
-}
-
 static int write_signature(struct record *record, const struct record_key *key)
 {
 	cJSON *line = cJSON_CreateObject();
-	uint8_t signature[SIGNATURE_BYTES] = {0};
-	char *text = NULL;
 	int error = -ENOMEM;
 
-	if (line && add_head(record, RECORD_SIGNATURE, line) &&
-	    add_hex(line, LINE_KEY, key->public_key, KEY_BYTES))
-		text = line_signed_text(line);
-	if (text)
-		error = record_key_sign(key, text, strlen(text), signature);
-	if (!error && !add_hex(line, LINE_SIGNATURE, signature, SIGNATURE_BYTES))
-		error = -ENOMEM;
+	if (line && add_head(record, RECORD_SIGNATURE, line))
+		error = signed_add(line, LINE_SIGNED_WORDS, key);
 	if (!error)
 		error = write_line(record, line);
-	free(text);
 	cJSON_Delete(line);
 	return error;
 }

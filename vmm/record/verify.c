@@ -17,6 +17,7 @@
 #include "vmm/base/sha256.h"
 #include "vmm/record/canonical.h"
 #include "vmm/record/line.h"
+#include "vmm/record/signed.h"
 
 struct line {
 	const char *text;
@@ -63,8 +64,8 @@ static void read_line(struct line *line, const char *text, size_t length)
 	if (line->good) {
 		line->number = (uint64_t)number->valuedouble;
 		memcpy(line->previous, previous, SHA256_HEX_SIZE);
-		line->end = strcmp(text_member(object, LINE_EVENT), LINE_SIGNATURE) == 0 ||
-			    cJSON_HasObjectItem(object, LINE_SIGNATURE);
+		line->end = strcmp(text_member(object, LINE_EVENT), SIGNED_SIGNATURE) == 0 ||
+			    cJSON_HasObjectItem(object, SIGNED_SIGNATURE);
 	}
 	free(canonical);
 	cJSON_Delete(object);
@@ -126,7 +127,14 @@ static bool is_copy(const struct lines *lines, size_t index)
 	return false;
 }
 
-static bool signature_holds(const struct line *line, uint8_t key[KEY_BYTES]);
+static bool signature_holds(const struct line *line, uint8_t key[KEY_BYTES])
+{
+	cJSON *object = cJSON_ParseWithLength(line->text, line->length);
+	bool good = signed_holds(object, LINE_SIGNED_WORDS, key);
+
+	cJSON_Delete(object);
+	return good;
+}
 
 /* Whether the line is as it was written, as far as the rest can tell. */
 static bool is_intact(const struct lines *lines, size_t index)
@@ -171,34 +179,6 @@ static void explain(struct record_check *check, const struct lines *lines, size_
 		alter(check, i, "is not where it was written: lines were added or reordered");
 	else
 		alter(check, i - 1, "was changed");
-}
-
-static bool take_hex(const char *text, uint8_t *bytes, size_t length)
-{
-	if (!is_hex(text, 2 * length))
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		unsigned int value;
-
-		sscanf(text + 2 * i, "%2x", &value);
-		bytes[i] = (uint8_t)value;
-	}
-	return true;
-}
-
-/* Whether the line is signed by the key that it names. */
-static bool signature_holds(const struct line *line, uint8_t key[KEY_BYTES])
-{
-	cJSON *object = cJSON_ParseWithLength(line->text, line->length);
-	uint8_t signature[SIGNATURE_BYTES];
-	bool good = take_hex(text_member(object, LINE_KEY), key, KEY_BYTES) &&
-		    take_hex(text_member(object, LINE_SIGNATURE), signature, SIGNATURE_BYTES);
-	char *text = good ? line_signed_text(object) : NULL;
-
-	good = text && record_key_verify(key, text, strlen(text), signature) == 0;
-	free(text);
-	cJSON_Delete(object);
-	return good;
 }
 
 static void cut(struct record_check *check, const struct lines *lines, bool piece)
