@@ -51,13 +51,6 @@ static const char style[] =
 	"stroke-width:2.4}"
 	"@media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}";
 
-static const char *text_of(const cJSON *object, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
-
-	return text ? text : "";
-}
-
 static void write_text(FILE *stream, const char *text)
 {
 	page_escape(stream, text, TEXT_LIMIT);
@@ -77,14 +70,14 @@ static void write_evidence(FILE *stream, const cJSON *line)
 	const int count = cJSON_GetArraySize(opened);
 
 	fputs("<td><div class=\"k\">", stream);
-	if (strcmp(text_of(line, "answer"), "NOT ASKED") != 0)
-		fprintf(stream, "<i>[%s]</i> ", text_of(line, "seen_by"));
+	if (strcmp(page_text(line, "answer"), "NOT ASKED") != 0)
+		fprintf(stream, "<i>[%s]</i> ", page_text(line, "seen_by"));
 	for (int i = 0; i < count && i < 2; i++) {
 		const cJSON *opening = cJSON_GetArrayItem(opened, i);
-		const char *why = text_of(opening, "why");
+		const char *why = page_text(opening, "why");
 
 		fputs("<b>opened: ", stream);
-		page_escape(stream, text_of(opening, "by"), OPENED_LIMIT / 2);
+		page_escape(stream, page_text(opening, "by"), OPENED_LIMIT / 2);
 		fputs("</b> ", stream);
 		if (*why)
 			page_escape(stream, why, OPENED_LIMIT / 2);
@@ -94,23 +87,23 @@ static void write_evidence(FILE *stream, const cJSON *line)
 	}
 	if (count > 2)
 		fprintf(stream, "<b>and %d more</b>; ", count - 2);
-	page_escape(stream, text_of(line, "evidence"),
+	page_escape(stream, page_text(line, "evidence"),
 		    count ? EVIDENCE_LIMIT - OPENED_LIMIT / 2 : EVIDENCE_LIMIT);
 	fputs("</div></td>", stream);
 }
 
 static void write_line(FILE *stream, const cJSON *line)
 {
-	const char *answer = text_of(line, "answer");
+	const char *answer = page_text(line, "answer");
 	const bool purpose = strcmp(answer, "OPEN") == 0 && checklist_passes(line);
 	const char *class = purpose ? "PURPOSE" : strcmp(answer, "NOT ASKED") == 0 ? "NOT" : answer;
 
-	write_cell(stream, text_of(line, "question"), QUESTION_LIMIT);
+	write_cell(stream, page_text(line, "question"), QUESTION_LIMIT);
 	fprintf(stream, "<td class=\"a %s\">%s%s</td>", class, answer,
 		purpose ? "<br>on purpose" : "");
 	write_evidence(stream, line);
-	write_cell(stream, text_of(line, "mechanism"), MECHANISM_LIMIT);
-	write_cell(stream, text_of(line, "not_enforced"), NOT_LIMIT);
+	write_cell(stream, page_text(line, "mechanism"), MECHANISM_LIMIT);
+	write_cell(stream, page_text(line, "not_enforced"), NOT_LIMIT);
 	fputs("</tr>\n", stream);
 }
 
@@ -121,7 +114,7 @@ static int count_section(const cJSON *lines, const char *section)
 
 	cJSON_ArrayForEach(line, lines)
 	{
-		count += strcmp(section, text_of(line, "section")) == 0;
+		count += strcmp(section, page_text(line, "section")) == 0;
 	}
 	return count;
 }
@@ -139,8 +132,8 @@ static void write_lines(FILE *stream, const cJSON *page)
 	cJSON_ArrayForEach(line, lines)
 	{
 		fputs("<tr>", stream);
-		if (strcmp(section, text_of(line, "section")) != 0) {
-			section = text_of(line, "section");
+		if (strcmp(section, page_text(line, "section")) != 0) {
+			section = page_text(line, "section");
 			fprintf(stream, "<td class=\"s\" rowspan=\"%d\">%s</td>",
 				count_section(lines, section), section);
 		}
@@ -158,10 +151,10 @@ static void write_register(FILE *stream, const cJSON *page)
 	fputs("<table style=\"margin-top:.8mm\">", stream);
 	cJSON_ArrayForEach(row, cJSON_GetObjectItem(page, "register"))
 	{
-		const char *value = text_of(row, "value");
+		const char *value = page_text(row, "value");
 
 		fputs(count++ % 3 ? "" : "<tr>", stream);
-		fprintf(stream, "<td><div class=\"l\"><b>%s:</b> ", text_of(row, "row"));
+		fprintf(stream, "<td><div class=\"l\"><b>%s:</b> ", page_text(row, "row"));
 		if (*value)
 			page_escape(stream, value, VALUE_LIMIT);
 		else
@@ -216,21 +209,21 @@ static void write_head(FILE *stream, const cJSON *page)
 		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "open")),
 		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "on_purpose")),
 		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "not_asked")));
-	fputs(strcmp(text_of(page, "from"), "probes") == 0
+	fputs(strcmp(page_text(page, "from"), "probes") == 0
 		      ? "Each line was tried in a guest under this policy, "
 		      : "From the record of a run, without trying anything, ",
 	      stream);
-	write_text(stream, text_of(page, "time"));
+	write_text(stream, page_text(page, "time"));
 	fputs("; run ", stream);
-	write_text(stream, text_of(page, "run"));
+	write_text(stream, page_text(page, "run"));
 	fputs("; host ", stream);
-	write_text(stream, text_of(host, "name"));
+	write_text(stream, page_text(host, "name"));
 	fputs(", Linux ", stream);
-	write_text(stream, text_of(host, "kernel"));
+	write_text(stream, page_text(host, "kernel"));
 	fputs("; mvagent ", stream);
-	write_text(stream, text_of(page, "mvagent"));
+	write_text(stream, page_text(page, "mvagent"));
 	fputs(". Policy <code>", stream);
-	write_text(stream, text_of(page, "policy_sha256"));
+	write_text(stream, page_text(page, "policy_sha256"));
 	fputs("</code>.</p>\n", stream);
 }
 
@@ -252,16 +245,16 @@ static void write_foot(FILE *stream, const cJSON *page)
 		fputs("; ", stream);
 	}
 	fputs("record ", stream);
-	write_text(stream, text_of(page, "record_sha256"));
+	write_text(stream, page_text(page, "record_sha256"));
 	fputs("</code> (", stream);
-	write_text(stream, text_of(page, "record"));
+	write_text(stream, page_text(page, "record"));
 	fputs(")</p>\n<p class=\"l\"><b>Again:</b> <code>", stream);
 	page_escape(stream, command ? command : "", COMMAND_LIMIT);
 	free(command);
 	fputs("</code></p>\n<p class=\"k\"><b>Signed</b> (Ed25519) by <code>", stream);
-	write_text(stream, text_of(page, "key"));
+	write_text(stream, page_text(page, "key"));
 	fputs("</code>: <code>", stream);
-	write_text(stream, text_of(page, "signature"));
+	write_text(stream, page_text(page, "signature"));
 	fputs("</code>. <code>mvagent review verify FILE</code> tells whether this file shows what "
 	      "was signed.</p>\n",
 	      stream);

@@ -9,15 +9,20 @@
 
 #define TEXT_LIMIT 4096U
 
+const char *page_text(const cJSON *object, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+	return text ? text : "";
+}
+
 static const cJSON *find_event(const cJSON *record, const char *event)
 {
 	const cJSON *line;
 
 	cJSON_ArrayForEach(line, record)
 	{
-		const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(line, "event"));
-
-		if (name && strcmp(name, event) == 0)
+		if (strcmp(page_text(line, "event"), event) == 0)
 			return line;
 	}
 	return NULL;
@@ -34,9 +39,7 @@ static void copy(cJSON *page, const cJSON *from, const char *name)
 /* Of a record from elsewhere, too. */
 static void copy_text(cJSON *page, const cJSON *from, const char *name)
 {
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(from, name));
-
-	cJSON_AddItemToObject(page, name, canonical_text(text ? text : "", 128));
+	cJSON_AddItemToObject(page, name, canonical_text(page_text(from, name), 128));
 }
 
 /* What the built-in rules are goes without saying. */
@@ -78,10 +81,9 @@ static const char *answer_of(const cJSON *lines, const char *section)
 
 	cJSON_ArrayForEach(line, lines)
 	{
-		const char *given = cJSON_GetStringValue(cJSON_GetObjectItem(line, "answer"));
+		const char *given = page_text(line, "answer");
 
-		if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(line, "section")), section) !=
-		    0)
+		if (strcmp(page_text(line, "section"), section) != 0)
 			continue;
 		if (!checklist_passes(line))
 			return "OPEN";
@@ -119,7 +121,7 @@ static void add_result(cJSON *page)
 
 	cJSON_ArrayForEach(line, cJSON_GetObjectItem(page, "lines"))
 	{
-		const char *answer = cJSON_GetStringValue(cJSON_GetObjectItem(line, "answer"));
+		const char *answer = page_text(line, "answer");
 
 		if (!checklist_passes(line))
 			open++;

@@ -21,13 +21,6 @@ struct picture {
 	int doors;
 };
 
-static const char *text_of(const cJSON *object, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
-
-	return text ? text : "";
-}
-
 void page_escape(FILE *stream, const char *text, size_t limit)
 {
 	for (size_t count = 0; *text; text++) {
@@ -91,7 +84,7 @@ static void draw_shares(struct picture *picture, const cJSON *policy)
 
 	for (int i = 0; i < count && i < 2; i++) {
 		const cJSON *share = cJSON_GetArrayItem(shares, i);
-		const char *path = text_of(share, "host"), *mode = text_of(share, "mode");
+		const char *path = page_text(share, "host"), *mode = page_text(share, "mode");
 		const char *end = strlen(path) > 30 ? path + strlen(path) - 28 : path;
 
 		snprintf(label, sizeof(label), "%s%s (%s)", end == path ? "" : "\xe2\x80\xa6", end,
@@ -179,11 +172,11 @@ void page_picture(const cJSON *page, FILE *stream)
 	write_text(&picture, RIGHT_BEGIN + 6, 29, "s", "the agent, its tools, guest root");
 	write_text(&picture, RIGHT_BEGIN + 6, 43, "s", "a Linux kernel of its own");
 	write_text(&picture, RIGHT_BEGIN + 6, 57, "s",
-		   strcmp(text_of(cJSON_GetObjectItem(policy, "root"), "kind"), "image") == 0
+		   strcmp(page_text(cJSON_GetObjectItem(policy, "root"), "kind"), "image") == 0
 			   ? "root: an image, read-only"
 			   : "root: this host's tools, read-only");
 	write_text(&picture, RIGHT_BEGIN + 6, 71, "s", "all else in memory, gone at the end");
-	write_text(&picture, RIGHT_BEGIN + 6, 99, "s", text_of(host, "processor"));
+	write_text(&picture, RIGHT_BEGIN + 6, 99, "s", page_text(host, "processor"));
 	write_text(&picture, (LEFT_END + RIGHT_BEGIN) / 2, 11, "mt", "doors");
 	draw_shares(&picture, policy);
 	draw_network(&picture, policy);

@@ -12,40 +12,33 @@
 #define BOLD   "\033[1m"
 #define PLAIN  "\033[0m"
 
-static const char *text_of(const cJSON *object, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
-
-	return text ? text : "";
-}
-
 static void print_openings(const cJSON *line, FILE *stream)
 {
 	const cJSON *opening;
 
 	cJSON_ArrayForEach(opening, cJSON_GetObjectItem(line, "opened"))
 	{
-		const char *why = text_of(opening, "why");
+		const char *why = page_text(opening, "why");
 
-		fprintf(stream, "          opened: %s (%s)\n", text_of(opening, "by"),
+		fprintf(stream, "          opened: %s (%s)\n", page_text(opening, "by"),
 			*why ? why : "no reason given: --why");
 	}
 }
 
 static void print_line(const cJSON *line, FILE *stream, bool colour)
 {
-	const char *answer = text_of(line, "answer");
+	const char *answer = page_text(line, "answer");
 	const bool good = checklist_passes(line), open = strcmp(answer, "OPEN") == 0;
 	const char *tint = !good ? RED : open ? YELLOW : strcmp(answer, "HOLDS") ? "" : GREEN;
 
 	fprintf(stream, "%s%-9s%s %s%s\n", colour ? tint : "", answer, colour ? PLAIN : "",
-		text_of(line, "question"), good && open ? "  (on purpose)" : "");
-	if (*text_of(line, "evidence"))
-		fprintf(stream, "          %s [%s]\n", text_of(line, "evidence"),
-			text_of(line, "seen_by"));
+		page_text(line, "question"), good && open ? "  (on purpose)" : "");
+	if (*page_text(line, "evidence"))
+		fprintf(stream, "          %s [%s]\n", page_text(line, "evidence"),
+			page_text(line, "seen_by"));
 	print_openings(line, stream);
 	fprintf(stream, "          by: %s\n          not enforced: %s\n",
-		text_of(line, "mechanism"), text_of(line, "not_enforced"));
+		page_text(line, "mechanism"), page_text(line, "not_enforced"));
 }
 
 static void print_register(const cJSON *page, FILE *stream, bool colour)
@@ -55,9 +48,9 @@ static void print_register(const cJSON *page, FILE *stream, bool colour)
 	fprintf(stream, "\n%sRegister%s\n", colour ? BOLD : "", colour ? PLAIN : "");
 	cJSON_ArrayForEach(row, cJSON_GetObjectItem(page, "register"))
 	{
-		const char *value = text_of(row, "value");
+		const char *value = page_text(row, "value");
 
-		fprintf(stream, "  %-22s %s%s%s\n", text_of(row, "row"),
+		fprintf(stream, "  %-22s %s%s%s\n", page_text(row, "row"),
 			*value || !colour ? "" : RED, *value ? value : "unset",
 			*value || !colour ? "" : PLAIN);
 	}
@@ -76,8 +69,8 @@ void page_print(const cJSON *page, FILE *stream, bool colour)
 
 	cJSON_ArrayForEach(line, cJSON_GetObjectItem(page, "lines"))
 	{
-		if (strcmp(section, text_of(line, "section")) != 0) {
-			section = text_of(line, "section");
+		if (strcmp(section, page_text(line, "section")) != 0) {
+			section = page_text(line, "section");
 			fprintf(stream, "\n%s%s%s\n", colour ? BOLD : "", section,
 				colour ? PLAIN : "");
 		}
@@ -88,8 +81,8 @@ void page_print(const cJSON *page, FILE *stream, bool colour)
 		"\n%d hold, %d are open, %d are open on purpose, %d were not asked. Run %s, policy "
 		"%.12s, signed by %.12s\n",
 		count_of(page, "holds"), count_of(page, "open"), count_of(page, "on_purpose"),
-		count_of(page, "not_asked"), text_of(page, "run"), text_of(page, "policy_sha256"),
-		text_of(page, "key"));
+		count_of(page, "not_asked"), page_text(page, "run"),
+		page_text(page, "policy_sha256"), page_text(page, "key"));
 }
 
 /* A field as RFC 4180 has it. What a spreadsheet would take for a formula gets a quote before it.
@@ -119,14 +112,14 @@ char *page_register_csv(const cJSON *page)
 	fputs("row,value,set,time,run,policy_sha256\r\n", stream);
 	cJSON_ArrayForEach(row, cJSON_GetObjectItem(page, "register"))
 	{
-		write_field(stream, text_of(row, "row"));
+		write_field(stream, page_text(row, "row"));
 		fputc(',', stream);
-		write_field(stream, text_of(row, "value"));
-		fprintf(stream, ",%s,", *text_of(row, "value") ? "yes" : "no");
-		write_field(stream, text_of(page, "time"));
+		write_field(stream, page_text(row, "value"));
+		fprintf(stream, ",%s,", *page_text(row, "value") ? "yes" : "no");
+		write_field(stream, page_text(page, "time"));
 		fputc(',', stream);
-		write_field(stream, text_of(page, "run"));
-		fprintf(stream, ",%s\r\n", text_of(page, "policy_sha256"));
+		write_field(stream, page_text(page, "run"));
+		fprintf(stream, ",%s\r\n", page_text(page, "policy_sha256"));
 	}
 	return fclose(stream) ? NULL : text;
 }
