@@ -8,6 +8,14 @@
 
 #include "vmm/record/canonical.h"
 
+/* So many names are told of a list, and of each 100 bytes: half of a text. */
+#define LISTED_NAMES 5
+
+static const char *const role_names[FINDINGS_ROLES] = {
+	[FINDINGS_AGENT] = "the agent's user",
+	[FINDINGS_ROOT] = "guest root",
+};
+
 static void add(char text[JUDGE_TEXT_BYTES], const char *format, va_list arguments)
 {
 	size_t length = strlen(text);
@@ -48,6 +56,22 @@ const char *judge_text(const cJSON *object, const char *name)
 const char *judge_string(const cJSON *item)
 {
 	return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+const char *judge_list(const cJSON *array, char text[JUDGE_TEXT_BYTES])
+{
+	const int count = cJSON_GetArraySize(array);
+	size_t length = 0;
+
+	*text = '\0';
+	for (int i = 0; i < count && i < LISTED_NAMES; i++)
+		length +=
+			(size_t)snprintf(text + length, JUDGE_TEXT_BYTES - length, "%s%.100s",
+					 i ? ", " : "", judge_string(cJSON_GetArrayItem(array, i)));
+	if (count > LISTED_NAMES)
+		snprintf(text + length, JUDGE_TEXT_BYTES - length, " and %d more",
+			 count - LISTED_NAMES);
+	return text;
 }
 
 double judge_number(const cJSON *object, const char *name)
@@ -129,20 +153,19 @@ int judge_find(const struct judge *judge, enum checklist_purpose purpose, unsign
 
 const struct finding *judge_answer(struct judge *judge, enum findings_role role, int item)
 {
-	static const char *const names[] = {"the agent's user", "guest root"};
 	const struct findings *findings = judge->input->findings;
 	const struct finding *finding;
 
 	if (item < 0 || !findings->complete[role]) {
 		judge_fail(judge, "cannot be told: %s did not account for what it tried",
-			   names[role]);
+			   role_names[role]);
 		return NULL;
 	}
 	finding = findings_of(findings, role, (unsigned int)item);
 	judge->guest = true;
 	if (finding->told && finding->result != -ENOSYS)
 		return finding;
-	judge_fail(judge, "cannot be told: %s did not try %s", names[role],
+	judge_fail(judge, "cannot be told: %s did not try %s", role_names[role],
 		   judge->input->outside->items[item].text);
 	return NULL;
 }
@@ -158,7 +181,6 @@ static bool is_another(const struct judge *judge, int item, const struct finding
 /* Those of this purpose. Returns how many tries there were. */
 static unsigned int refused_of(struct judge *judge, enum checklist_purpose purpose)
 {
-	static const char *const names[] = {"the agent's user", "guest root"};
 	unsigned int tries = 0;
 
 	for (int item = judge_find(judge, purpose, 0); item >= 0 && !judge->fault;
@@ -169,7 +191,7 @@ static unsigned int refused_of(struct judge *judge, enum checklist_purpose purpo
 
 			tries++;
 			if (finding && finding->result >= 0 && !is_another(judge, item, finding))
-				judge_fail(judge, "%s succeeded with %s", names[role],
+				judge_fail(judge, "%s succeeded with %s", role_names[role],
 					   judge->input->outside->items[item].text);
 		}
 	}

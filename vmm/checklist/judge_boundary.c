@@ -10,19 +10,6 @@
 
 #define CLOCK_HOURS_MAX (3650UL * 24)
 
-static void add_names(char text[JUDGE_TEXT_BYTES], const cJSON *names)
-{
-	const cJSON *name;
-
-	cJSON_ArrayForEach(name, names)
-	{
-		size_t length = strlen(text);
-
-		snprintf(text + length, JUDGE_TEXT_BYTES - length, "%s%s", length ? ", " : "",
-			 cJSON_IsString(name) ? name->valuestring : "?");
-	}
-}
-
 /* Started by root, the file server passes by modes and owners as root does (capabilities.h). */
 static void check_capabilities(struct judge *judge, const char *name, const char *text)
 {
@@ -41,19 +28,17 @@ static void check_capabilities(struct judge *judge, const char *name, const char
 static void check_process(struct judge *judge, const cJSON *process, bool degraded)
 {
 	const cJSON *missing = cJSON_GetObjectItemCaseSensitive(process, "missing");
+	const cJSON *not_told = cJSON_GetObjectItemCaseSensitive(process, "not_told");
 	const char *name = judge_text(process, "process");
-	char text[JUDGE_TEXT_BYTES] = "";
+	char text[JUDGE_TEXT_BYTES];
 
-	add_names(text, missing);
-	if (*text && degraded)
-		judge_say(judge, "missing around %s: %s", name, text);
-	else if (*text)
-		judge_fail(judge, "missing around %s: %s", name, text);
+	if (cJSON_GetArraySize(missing) && degraded)
+		judge_say(judge, "missing around %s: %s", name, judge_list(missing, text));
+	else if (cJSON_GetArraySize(missing))
+		judge_fail(judge, "missing around %s: %s", name, judge_list(missing, text));
 	check_capabilities(judge, name, judge_text(process, "capabilities"));
-	*text = '\0';
-	add_names(text, cJSON_GetObjectItemCaseSensitive(process, "not_told"));
-	if (*text)
-		judge_fail(judge, "cannot be told of %s: %s", name, text);
+	if (cJSON_GetArraySize(not_told))
+		judge_fail(judge, "cannot be told of %s: %s", name, judge_list(not_told, text));
 }
 
 void judge_walls(struct judge *judge)

@@ -7,9 +7,6 @@
 #include "vmm/checklist/judge.h"
 #include "vmm/record/canonical.h"
 
-/* So many names are told of a list. */
-#define TOLD_NAMES 4
-
 static bool has_text(const cJSON *array, const char *text)
 {
 	const cJSON *item;
@@ -20,24 +17,6 @@ static bool has_text(const cJSON *array, const char *text)
 			return true;
 	}
 	return false;
-}
-
-/* "a, b, c and 7 more" */
-static const char *tell(const cJSON *array, char text[JUDGE_TEXT_BYTES])
-{
-	const int count = cJSON_GetArraySize(array);
-	size_t length = 0;
-
-	*text = '\0';
-	for (int i = 0; i < count && i < TOLD_NAMES && length < JUDGE_TEXT_BYTES / 2; i++) {
-		const char *name = cJSON_GetStringValue(cJSON_GetArrayItem(array, i));
-
-		length += (size_t)snprintf(text + length, JUDGE_TEXT_BYTES / 8, "%s%.100s",
-					   i ? ", " : "", name ? name : "?");
-	}
-	if (count > TOLD_NAMES)
-		snprintf(text + length, 32, " and %d more", count - TOLD_NAMES);
-	return text;
 }
 
 /* The servers of the shares must be kept in: it is they who hold the boundary. */
@@ -60,7 +39,8 @@ static void check_servers(struct judge *judge)
 			continue;
 		servers++;
 		if (cJSON_GetArraySize(missing))
-			judge_fail(judge, "around mvagent-fs is missing: %s", tell(missing, text));
+			judge_fail(judge, "around mvagent-fs is missing: %s",
+				   judge_list(missing, text));
 		if (cJSON_HasObjectItem(process, "not_told"))
 			judge_fail(judge, "mvagent-fs did not tell what confines it");
 	}
@@ -190,7 +170,7 @@ void judge_keys(struct judge *judge)
 	judge->seen = true;
 	if (cJSON_GetArraySize(outside->exposed))
 		judge_fail(judge, "in a share, and hidden by no rule: %s",
-			   tell(outside->exposed, text));
+			   judge_list(outside->exposed, text));
 	tries = judge_refused(judge);
 	if (!judge->fault)
 		judge_say(
@@ -211,14 +191,14 @@ void judge_projects(struct judge *judge)
 	judge->seen = true;
 	if (cJSON_GetArraySize(outside->shared_projects))
 		judge_fail(judge, "a share holds other repositories: %s",
-			   tell(outside->shared_projects, text));
+			   judge_list(outside->shared_projects, text));
 	tries = judge_refused(judge);
 	if (!judge->fault)
 		judge_say(judge,
 			  "%d repositories beside the shares%s%s; %u tries to list them failed",
 			  cJSON_GetArraySize(outside->projects),
 			  cJSON_GetArraySize(outside->projects) ? ": " : "",
-			  tell(outside->projects, text), tries);
+			  judge_list(outside->projects, text), tries);
 }
 
 /* Whether a line of the record is the refusal of this path in the guest. */
