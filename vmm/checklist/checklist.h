@@ -113,7 +113,7 @@ struct checklist_input {
 	bool record_holds;   /* it verifies */
 	const char *record_sentence;
 	const struct findings *findings;         /* NULL: nothing was tried */
-	const struct checklist_outside *outside; /* NULL: likewise */
+	const struct checklist_outside *outside; /* NULL with .findings */
 	struct checklist_register given;
 };
 

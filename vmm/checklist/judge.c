@@ -134,7 +134,7 @@ void judge_open(struct judge *judge, const char *option, const char *value)
 
 bool judge_has_probes(struct judge *judge)
 {
-	if (judge->input->findings && judge->input->outside)
+	if (judge->input->findings)
 		return true;
 	judge->asked = false;
 	return false;

@@ -86,7 +86,7 @@ void judge_machine(struct judge *judge)
 	else
 		judge_say(judge, "KVM by hardware; %.0f exits counted outside",
 			  judge_number(machine, "exits"));
-	if (!judge->input->findings || !judge->input->outside)
+	if (!judge->input->findings)
 		return;
 	finding = judge_answer(judge, FINDINGS_AGENT, judge_find(judge, TRY_BOOT, 0));
 	if (!finding)

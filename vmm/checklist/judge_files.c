@@ -95,7 +95,7 @@ void judge_root(struct judge *judge)
 	{
 		judge_open(judge, "--root-add", judge_string(share));
 	}
-	if (judge->input->findings && judge->input->outside && judge->input->outside->names)
+	if (judge->input->findings && judge->input->outside->names)
 		compare_names(judge);
 }
 
@@ -267,7 +267,7 @@ void judge_changes(struct judge *judge)
 		judge_say(judge, "no share: nothing of this host can be changed");
 		return;
 	}
-	if (!direct || !judge->input->findings || !judge->input->outside)
+	if (!direct || !judge->input->findings)
 		return;
 	judge_refused(judge);
 	check_refusals(judge);

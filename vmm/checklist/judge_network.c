@@ -98,7 +98,7 @@ void judge_outside(struct judge *judge)
 				 "what is published");
 	else
 		judge_say(judge, "no process of the run had a network");
-	if (!judge->input->findings || !judge->input->outside)
+	if (!judge->input->findings)
 		return;
 	tries = judge_refused(judge);
 	if (!judge->fault)
@@ -114,7 +114,7 @@ void judge_log(struct judge *judge)
 	judge->seen = true;
 	if (!start)
 		judge_fail(judge, "cannot be told: the record has no beginning");
-	if (judge->input->findings && judge->input->outside) {
+	if (judge->input->findings) {
 		int item = judge_find(judge, TRY_DENIED, 0);
 
 		judge_refused(judge);
