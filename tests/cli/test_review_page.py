@@ -141,6 +141,9 @@ def test_verify_of_what_is_no_review():
         for name, said in (("default.html", "another key"), ("other.pub", "nothing signed")):
             done = mvagent("review", "verify", str(place / name), "--key", str(place / "other.pub"), env=env)
             assert done.returncode == 1 and said in done.stdout, done
+        os.mkfifo(place / "pipe")  # nobody writes: it must not be waited for
+        done = mvagent("review", "verify", str(place / "pipe"), "--key", str(place / "other.pub"), env=env)
+        assert done.returncode == 125 and "cannot read the review" in done.stderr, done
 
 
 def main():

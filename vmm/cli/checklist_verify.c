@@ -6,10 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/base/option.h"
 #include "vmm/base/sha256.h"
@@ -18,8 +15,6 @@
 #include "vmm/cli/outcome.h"
 #include "vmm/record/store.h"
 #include "vmm/review/store.h"
-
-#define FILE_BYTES (16U << 20) /* more than a review can have */
 
 static const char usage[] =
 	"usage: mvagent review verify FILE [--key PUB]\n"
@@ -69,41 +64,21 @@ static int read_key(const char *given, uint8_t key[KEY_BYTES])
 	return error;
 }
 
-/* The whole file; allocated. NULL with the sentence printed. */
-static char *read_file(const char *path, size_t *length)
-{
-	FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat status = {0};
-	char *text = NULL;
-	int error = fd < 0 || fstat(fd, &status) < 0 ? -errno : 0;
-
-	if (!error && (!S_ISREG(status.st_mode) || status.st_size > FILE_BYTES))
-		error = -EINVAL;
-	if (!error) {
-		*length = (size_t)status.st_size;
-		text = malloc(*length + 1);
-		error = text ? fd_read_full(fd, text, *length) : -ENOMEM;
-	}
-	if (!error) {
-		text[*length] = '\0';
-		return text;
-	}
-	free(text);
-	log_errno(error, "cannot read the review %s", path);
-	return NULL;
-}
-
 static int check_file(const char *path, const uint8_t key[KEY_BYTES])
 {
 	struct page_check check;
-	char hex[SHA256_HEX_SIZE] = "";
+	char hex[SHA256_HEX_SIZE] = "", *text;
 	size_t length;
-	char *text = read_file(path, &length);
-	int error = text ? page_verify(&check, text, length, key) : -EIO;
+	bool running;
+	int error = record_read_file(AT_FDCWD, path, &text, &length, &running);
 
+	if (!error)
+		error = page_verify(&check, text, length, key);
 	free(text);
-	if (error)
+	if (error) {
+		log_errno(error, "cannot read the review %s", path);
 		return EXIT_MVAGENT;
+	}
 	if (check.verdict != PAGE_ALTERED)
 		sha256_format(check.key, hex);
 	printf("%s: %s%s%s\n", path, check.sentence, *hex ? ": key " : "", hex);

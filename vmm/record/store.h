@@ -25,7 +25,7 @@ int record_store_list(int store_fd, struct tree_names *names);
  * allocated. 0 or -errno; -EFBIG: more than a record can be. */
 int record_store_read(int store_fd, const char *run, char **text, size_t *length, bool *running);
 
-/* The same for the file @path. */
+/* The same for the file @path, be it a record or not. */
 int record_read_file(int directory_fd, const char *path, char **text, size_t *length,
 		     bool *running);
 
