@@ -11,6 +11,8 @@
 #include "vmm/base/bytes.h"
 #include "vmm/record/mask.h"
 
+#define NAME_OF_64 "THIS_IS_THE_NAME_OF_A_SERVICE_WHOSE_NAME_IS_AS_LONG_AS_SOME_ARE_"
+
 static void test_arguments(void **state)
 {
 	static const struct {
@@ -36,6 +38,7 @@ static void test_arguments(void **state)
 		{NULL, "curl -H 'Authorization: Bearer abc' x",
 		 "curl -H 'Authorization: Bearer ***' x"},
 		{NULL, "make CFLAGS=-O2 test", "make CFLAGS=-O2 test"},
+		{NULL, NAME_OF_64 "_TOKEN=abc", NAME_OF_64 "_TOKEN=***"},
 		{NULL, "ls", "ls"},
 		{NULL, "", ""},
 		{NULL, "a=b", "a=b"},

@@ -35,16 +35,13 @@ static const struct {
 
 bool mask_names_secret(const char *name, size_t length)
 {
-	char lower[64];
-
-	if (length >= sizeof(lower))
-		return false;
-	for (size_t i = 0; i < length; i++)
-		lower[i] = (char)tolower((unsigned char)name[i]);
-	lower[length] = '\0';
 	for (unsigned int i = 0; i < ARRAY_SIZE(secret_names); i++) {
-		if (strstr(lower, secret_names[i]))
-			return true;
+		const size_t part = strlen(secret_names[i]);
+
+		for (size_t at = 0; at + part <= length; at++) {
+			if (strncasecmp(name + at, secret_names[i], part) == 0)
+				return true;
+		}
 	}
 	return false;
 }
