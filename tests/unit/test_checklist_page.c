@@ -336,14 +336,39 @@ static void test_expiries(void **state)
 	cJSON_Delete(expiries);
 }
 
+/* The share of the whole system, too: what is in it must not be taken for out of reach. */
+static void test_places_in_shares(void **state)
+{
+	static struct checklist_host host;
+	char guest[64];
+	unsigned int share = 9;
+
+	(void)state;
+	host.shares.count = 1;
+	host.shares.directories[0].path = (char *)"/host";
+	host.shares.directories[0].host_path = (char *)"/";
+	assert_string_equal(checklist_in_share(&host, "/home/ada", &share), "home/ada");
+	assert_int_equal(share, 0);
+	assert_string_equal(checklist_in_share(&host, "/", &share), "");
+	checklist_guest_path(&host, "/home/ada", guest, sizeof(guest));
+	assert_string_equal(guest, "/host/home/ada");
+	host.shares.directories[0].host_path = (char *)"/home/ada";
+	assert_null(checklist_in_share(&host, "/home/ada2", &share));
+	assert_string_equal(checklist_in_share(&host, "/home/ada", &share), "");
+	checklist_guest_path(&host, "/home/ada/x", guest, sizeof(guest));
+	assert_string_equal(guest, "/host/x");
+	checklist_guest_path(&host, "/etc", guest, sizeof(guest));
+	assert_string_equal(guest, "/etc");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_signature),        cmocka_unit_test(test_other_version),
 		cmocka_unit_test(test_odd_page),         cmocka_unit_test(test_html),
-		cmocka_unit_test(test_register),         cmocka_unit_test(test_samples),
-		cmocka_unit_test(test_result),           cmocka_unit_test(test_expiries),
-		cmocka_unit_test(test_file_of_the_user),
+		cmocka_unit_test(test_places_in_shares), cmocka_unit_test(test_register),
+		cmocka_unit_test(test_samples),          cmocka_unit_test(test_result),
+		cmocka_unit_test(test_expiries),         cmocka_unit_test(test_file_of_the_user),
 	};
 
 	return cmocka_run_group_tests(tests, make_key, NULL);

@@ -64,13 +64,12 @@ const char *checklist_in_share(const struct checklist_host *host, const char *pa
 	const char *found = NULL;
 
 	for (unsigned int i = 0; i < host->shares.count; i++) {
-		const char *root = host->shares.directories[i].host_path;
-		size_t length = strlen(root);
+		const char *below = run_shares_below(path, host->shares.directories[i].host_path);
 
-		if (strncmp(path, root, length) != 0 || (path[length] && path[length] != '/'))
+		if (!below)
 			continue;
 		*share = i;
-		found = path + length + (path[length] == '/');
+		found = below;
 	}
 	return found;
 }
@@ -121,12 +120,11 @@ static void find_directory(struct checklist_host *host, const struct run_options
 
 	for (unsigned int i = 0; given && i < host->shares.count; i++) {
 		const struct shared_directory *share = &host->shares.directories[i];
-		size_t length = strlen(share->path);
+		const char *below = run_shares_below(given, share->path);
 
-		if (strncmp(given, share->path, length) == 0 &&
-		    (!given[length] || given[length] == '/'))
-			snprintf(host->directory, sizeof(host->directory), "%s%s", share->host_path,
-				 given + length);
+		if (below)
+			snprintf(host->directory, sizeof(host->directory), "%s%s%s",
+				 share->host_path, *below && share->host_path[1] ? "/" : "", below);
 	}
 	find_root(host);
 }

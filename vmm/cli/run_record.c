@@ -23,16 +23,6 @@ void run_record_init(struct run_record *record)
 	*record = (struct run_record){.store_fd = -1, .cache_fd = -1};
 }
 
-/* What is below @directory of @path ("" if it is that), or NULL. */
-static const char *path_below(const char *path, const char *directory)
-{
-	size_t length = strcmp(directory, "/") == 0 ? 0 : strlen(directory);
-
-	if (strncmp(path, directory, length) != 0 || (path[length] && path[length] != '/'))
-		return NULL;
-	return path[length] ? path + length + 1 : path + length;
-}
-
 /* The pattern that matches this path from the share's root and nothing else. */
 static int add_hidden(struct shared_directory *directory, const char *path)
 {
@@ -56,10 +46,10 @@ static int hide_from_shares(struct run_shares *shares, const char *path)
 {
 	for (unsigned int i = 0; i < shares->count; i++) {
 		struct shared_directory *directory = &shares->directories[i];
-		const char *below = path_below(path, directory->host_path);
+		const char *below = run_shares_below(path, directory->host_path);
 		int error = 0;
 
-		if (path_below(directory->host_path, path)) {
+		if (run_shares_below(directory->host_path, path)) {
 			log_error("--share %s: it is where records of runs are kept; give them "
 				  "another place with --record",
 				  directory->host_path);

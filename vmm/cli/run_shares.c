@@ -198,6 +198,15 @@ int run_shares_open(struct run_shares *shares, const struct run_options *options
 	return 0;
 }
 
+const char *run_shares_below(const char *path, const char *directory)
+{
+	size_t length = strcmp(directory, "/") == 0 ? 0 : strlen(directory);
+
+	if (strncmp(path, directory, length) != 0 || (path[length] && path[length] != '/'))
+		return NULL;
+	return path[length] ? path + length + 1 : path + length;
+}
+
 void run_shares_destroy(struct run_shares *shares)
 {
 	for (unsigned int i = 0; i < shares->count; i++) {

@@ -33,4 +33,8 @@ struct run_shares {
 int run_shares_open(struct run_shares *shares, const struct run_options *options);
 void run_shares_destroy(struct run_shares *shares);
 
+/* What of @path is below @directory ("" if it is that), or NULL. Both are absolute, and without
+ * links in them. */
+const char *run_shares_below(const char *path, const char *directory);
+
 #endif
