@@ -8,15 +8,8 @@
 
 #include "guest/files.h"
 #include "vmm/base/bytes.h"
+#include "vmm/base/certificates.h"
 #include "vmm/wire/session.h"
-
-/* Where distributions have them: Debian, Arch, Gentoo and Alpine; Fedora; openSUSE; others. */
-static const char *const bundles[] = {
-	"/etc/ssl/certs/ca-certificates.crt",
-	"/etc/pki/tls/certs/ca-bundle.crt",
-	"/etc/ssl/ca-bundle.pem",
-	"/etc/ssl/cert.pem",
-};
 
 /* A bundle may end without the end of its line; empty lines do not matter. */
 static int write_joined(const char *path, const char *text, const char *authority)
@@ -54,10 +47,11 @@ int trust_add(const char *authority, struct failure *failure)
 	char *whole = NULL;
 	int error = 0;
 
-	for (size_t i = 0; !error && i < ARRAY_SIZE(bundles); i++) {
-		error = add_to_bundle(bundles[i], authority, &whole);
+	for (size_t i = 0; !error && i < ARRAY_SIZE(certificate_bundles); i++) {
+		error = add_to_bundle(certificate_bundles[i], authority, &whole);
 		if (error)
-			failure_set(failure, SESSION_STAGE_SETUP, error, "writing %s", bundles[i]);
+			failure_set(failure, SESSION_STAGE_SETUP, error, "writing %s",
+				    certificate_bundles[i]);
 	}
 	if (!error && mkdir("/run/mvagent", 0755) < 0 && errno != EEXIST)
 		error = failure_set(failure, SESSION_STAGE_SETUP, -errno, "making /run/mvagent");

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "vmm/base/bytes.h"
+#include "vmm/base/certificates.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/base/number.h"
@@ -306,12 +307,6 @@ int run_secrets_prepare(struct run_secrets *secrets, struct relay_settings *sett
 
 int run_secrets_open_trust(void)
 {
-	static const char *const bundles[] = {
-		"/etc/ssl/certs/ca-certificates.crt", /* Debian, Arch, Gentoo, Alpine */
-		"/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora */
-		"/etc/ssl/ca-bundle.pem",             /* openSUSE */
-		"/etc/ssl/cert.pem",
-	};
 	const char *given = getenv("SSL_CERT_FILE");
 	int fd;
 
@@ -319,8 +314,8 @@ int run_secrets_open_trust(void)
 		fd = open(given, O_RDONLY | O_CLOEXEC);
 		return fd < 0 ? log_errno(-errno, "SSL_CERT_FILE %s: cannot read it", given) : fd;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(bundles); i++) {
-		fd = open(bundles[i], O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_SIZE(certificate_bundles); i++) {
+		fd = open(certificate_bundles[i], O_RDONLY | O_CLOEXEC);
 		if (fd >= 0)
 			return fd;
 	}
