@@ -134,9 +134,11 @@ static int set_limits(const struct cgroup *cgroup, const struct cgroup_limits *l
 
 	if (limits->memory_mib) {
 		error = set_number(cgroup, "memory.max", limits->memory_mib << 20);
-		/* All of the run or nothing. A kernel without swap has no file for it. */
+		/* All of the run or nothing. */
 		error = error ? error : set_number(cgroup, "memory.oom.group", 1);
-		cgroup_file_write(cgroup->fd, "memory.swap.max", "0");
+		/* A kernel without swap has no file for it. */
+		if (!error && faccessat(cgroup->fd, "memory.swap.max", F_OK, 0) == 0)
+			error = set_number(cgroup, "memory.swap.max", 0);
 	}
 	if (!error && limits->pids)
 		error = set_number(cgroup, "pids.max", limits->pids);
