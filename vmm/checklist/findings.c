@@ -2,8 +2,6 @@
 #include "vmm/checklist/findings.h"
 
 #include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

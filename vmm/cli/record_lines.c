@@ -10,11 +10,9 @@
 #include <unistd.h>
 
 #include "vmm/base/bytes.h"
-#include "vmm/base/fd.h"
 #include "vmm/base/sha256.h"
 #include "vmm/base/version.h"
 #include "vmm/cli/record_policy.h"
-#include "vmm/jail/jail.h"
 #include "vmm/record/canonical.h"
 #include "vmm/record/mask.h"
 
@@ -132,9 +130,8 @@ static void add_policy(cJSON *line, const struct run_record_start *start)
 	free(text);
 }
 
-/* Why the user opened what; of --env the name alone, of --share the directory as the policy has it.
- */
-/* What a reason is about: of variables and secrets the name alone, wherever they come from. */
+/* What a reason is about: of variables and secrets the name alone, wherever they come from; of
+ * --share the directory as the policy has it. */
 static const char *reason_value(const struct run_reason *reason, char name[64], char text[PATH_MAX])
 {
 	const char *value = reason->value ? reason->value : "";

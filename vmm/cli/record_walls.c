@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What keeps each process of a run in. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "vmm/base/bytes.h"
-#include "vmm/base/sha256.h"
 #include "vmm/cli/record_lines.h"
 #include "vmm/jail/jail.h"
 
