@@ -106,6 +106,40 @@ static void test_a_command_is_left_alone(void **state)
 }
 
 /* Nothing is applied from the mistake on. */
+/* Words are found wherever they stand, and after "--" there is nothing else. */
+static void test_words_between_options(void **state)
+{
+	static const struct option_set set = {
+		.usage = "the usage\n",
+		.help = "program --help",
+		.letters = "+:hp",
+		.options = options,
+		.takes_words = true,
+		.apply = apply,
+	};
+	static const char *const words[] = {"a", "b", "--plain", "c"};
+	char *argv[] = {(char *)"program", (char *)"a",  (char *)"--size", (char *)"1",
+			(char *)"b",       (char *)"-p", (char *)"--",     (char *)"--plain",
+			(char *)"c",       NULL};
+	char *none[] = {(char *)"program", (char *)"-p", NULL};
+	char *last[] = {(char *)"program", (char *)"a", (char *)"--", NULL};
+	struct applied applied = {0};
+
+	(void)state;
+	assert_int_equal(option_set_parse(&set, 9, argv, &applied), 5);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		assert_string_equal(argv[5 + i], words[i]);
+	assert_null(argv[9]);
+	assert_int_equal(applied.count, 2);
+	assert_int_equal(applied.options[0], OPTION_SIZE);
+	assert_string_equal(applied.values[0], "1");
+	assert_int_equal(applied.options[1], 'p');
+	assert_int_equal(option_set_parse(&set, 2, none, &applied), 2);
+	assert_int_equal(applied.count, 3);
+	assert_int_equal(option_set_parse(&set, 3, last, &applied), 2);
+	assert_string_equal(last[2], "a");
+}
+
 static void test_mistakes(void **state)
 {
 	static const struct {
@@ -351,6 +385,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_options_are_applied_in_order),
 		cmocka_unit_test(test_a_command_is_left_alone),
+		cmocka_unit_test(test_words_between_options),
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_a_bad_value_ends_it),
 		cmocka_unit_test(test_numbers),

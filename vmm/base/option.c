@@ -57,7 +57,7 @@ static int check_rest(const struct option_set *set, int argc, char **argv)
 	return -EINVAL;
 }
 
-int option_set_parse(const struct option_set *set, int argc, char **argv, void *context)
+static int parse_in_order(const struct option_set *set, int argc, char **argv, void *context)
 {
 	optind = 0; /* glibc: start anew, whoever used getopt before */
 	opterr = 0;
@@ -90,6 +90,30 @@ int option_set_parse(const struct option_set *set, int argc, char **argv, void *
 			break;
 		}
 	}
+}
+
+int option_set_parse(const struct option_set *set, int argc, char **argv, void *context)
+{
+	int at = 0, words = 0;
+
+	if (!set->takes_words)
+		return parse_in_order(set, argc, argv, context);
+	/* Each round takes options and one word, which goes where argv is not needed any more. */
+	while (at < argc) {
+		int next = parse_in_order(set, argc - at, argv + at, context);
+		bool words_only;
+
+		if (next <= 0)
+			return next;
+		at += next;
+		words_only = strcmp(argv[at - 1], "--") == 0;
+		if (at < argc)
+			argv[words++] = argv[at];
+		while (words_only && ++at < argc)
+			argv[words++] = argv[at];
+	}
+	memmove(argv + argc - words, argv, (size_t)words * sizeof(*argv));
+	return argc - words;
 }
 
 int option_parse_fd(const char *option, const char *text, int *fd)

@@ -21,7 +21,7 @@ struct option_set {
 	const struct option *options; /* the last one is all zeros */
 	/* What may follow the options; nothing if neither is set. */
 	bool takes_command; /* a command with options of its own */
-	bool takes_words;   /* other arguments */
+	bool takes_words;   /* other arguments, which may stand between the options */
 	/* Applies one option; @value is NULL for those without. 0 or -errno with the sentence
 	 * printed. */
 	int (*apply)(void *context, int option, char *value);
@@ -29,7 +29,8 @@ struct option_set {
 
 /* Applies the options in @argv (of main, or from a subcommand's name on; NULL at its end). Returns
  * the index of the first argument that is no option (argc: none), 0 when all is done (--help,
- * --version), or -errno with the sentence printed. */
+ * --version), or -errno with the sentence printed. Words are moved to the end of argv, in their
+ * order; what is before them is of no use then. */
 int option_set_parse(const struct option_set *set, int argc, char **argv, void *context);
 
 /* The value of an option that names an inherited descriptor, which is made CLOEXEC; one that *@fd

@@ -90,23 +90,13 @@ int checklist_verify_command(int argc, char **argv)
 {
 	const char *given = NULL;
 	uint8_t key[KEY_BYTES];
-	/* The file may come before the options as well as after them. */
-	char *file = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
-	int first;
+	int first = option_set_parse(&option_set, argc, argv, &given);
 
-	if (file) {
-		argv[1] = argv[0];
-		argc--;
-		argv++;
-	}
-	first = option_set_parse(&option_set, argc, argv, &given);
 	if (first <= 0)
 		return first ? EXIT_MVAGENT : 0;
-	if (!file && first < argc)
-		file = argv[first++];
-	if (!file || first < argc) {
+	if (first != argc - 1) {
 		log_error("review verify: give one file; see 'mvagent review verify --help'");
 		return EXIT_MVAGENT;
 	}
-	return read_key(given, key) ? EXIT_MVAGENT : check_file(file, key);
+	return read_key(given, key) ? EXIT_MVAGENT : check_file(argv[first], key);
 }

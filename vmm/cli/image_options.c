@@ -128,7 +128,7 @@ static int check(struct image_options *options)
 	}
 	verb = &verbs[options->verb];
 	options->word_count--;
-	memmove(options->words, options->words + 1, options->word_count * sizeof(char *));
+	options->words++;
 	if (options->word_count >= verb->minimum && options->word_count <= verb->maximum)
 		return 1;
 	log_error("image %s: give %s (see 'mvagent image --help')", verb->name, verb->wanted);
@@ -137,29 +137,22 @@ static int check(struct image_options *options)
 
 int image_options_parse(struct image_options *options, int argc, char **argv)
 {
-	int at = 0;
+	int first;
 
 	*options = (struct image_options){.maximum = LIMIT_IMAGE_DEFAULT_BYTES};
-	options->words = calloc((size_t)argc + 1, sizeof(char *));
 	options->packages = calloc((size_t)argc + 1, sizeof(char *));
-	if (!options->words || !options->packages)
+	if (!options->packages)
 		return log_errno(-ENOMEM, "cannot read the command line");
-	/* Options and words may come in any order: each round takes options and one word. */
-	while (at < argc) {
-		int next = option_set_parse(&option_set, argc - at, argv + at, options);
-
-		if (next <= 0)
-			return next;
-		at += next;
-		if (at < argc)
-			options->words[options->word_count++] = argv[at];
-	}
+	first = option_set_parse(&option_set, argc, argv, options);
+	if (first <= 0)
+		return first;
+	options->words = argv + first;
+	options->word_count = (unsigned int)(argc - first);
 	return check(options);
 }
 
 void image_options_free(struct image_options *options)
 {
-	free(options->words);
 	free(options->packages);
-	options->words = options->packages = NULL;
+	options->packages = NULL;
 }

@@ -14,9 +14,9 @@ struct image_options {
 	bool json;
 	bool allow_degraded;
 	unsigned int word_count;
-	char **words; /* names and sources, as given; allocated, the texts are argv's */
+	char **words; /* names and sources, as given: argv's */
 	unsigned int package_count;
-	char **packages; /* of build, as the words */
+	char **packages; /* of build; allocated, the texts are argv's */
 };
 
 /* Parses argv (argv[0] is "image"). 1, 0 when all is done (--help), or -errno with the sentence

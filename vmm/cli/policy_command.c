@@ -95,7 +95,7 @@ int policy_command(int argc, char **argv)
 	if (first == 0)
 		status = 0;
 	else if (first > 0 && first != argc - 2)
-		log_error("policy check: give one HOST:PORT, after the options");
+		log_error("policy check: give one HOST:PORT");
 	else if (first > 0 && run_network_ask_clients(&network, &here, 1) == 0)
 		status = check(&network, argv[1 + first]);
 	run_network_free(&network);

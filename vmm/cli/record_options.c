@@ -169,13 +169,11 @@ static const struct option_set sets[RECORD_VERB_COUNT] = {
 			       .help = "mvagent runs prune --help",
 			       .letters = "+:h",
 			       .options = prune_options,
-			       .takes_words = true,
 			       .apply = apply_option},
 	[RECORD_VERB_REPAIR] = {.usage = repair_usage,
 				.help = "mvagent runs --help",
 				.letters = "+:h",
 				.options = repair_options,
-				.takes_words = true,
 				.apply = apply_option},
 };
 
@@ -195,23 +193,17 @@ static int check(const struct record_options *options)
 int record_options_parse(struct record_options *options, enum record_verb verb, int argc,
 			 char **argv)
 {
-	int at = 0;
+	int first;
 
 	*options = (struct record_options){.verb = verb};
-	/* Options and the word may come in any order: each round takes options and one word. */
-	while (at < argc) {
-		int next = option_set_parse(&sets[verb], argc - at, argv + at, options);
-
-		if (next <= 0)
-			return next;
-		at += next;
-		if (at == argc)
-			break;
-		if (options->what || verb == RECORD_VERB_PRUNE || verb == RECORD_VERB_REPAIR) {
-			log_error("unexpected argument '%s'; see '%s'", argv[at], sets[verb].help);
-			return -EINVAL;
-		}
-		options->what = argv[at];
+	first = option_set_parse(&sets[verb], argc, argv, options);
+	if (first <= 0)
+		return first;
+	if (first < argc)
+		options->what = argv[first++];
+	if (first < argc) {
+		log_error("unexpected argument '%s'; see '%s'", argv[first], sets[verb].help);
+		return -EINVAL;
 	}
 	return check(options);
 }

@@ -162,28 +162,18 @@ static int add_word(struct review_options *options, char *word)
 int review_options_parse(struct review_options *options, enum review_verb verb, int argc,
 			 char **argv)
 {
-	int error = 0, at = 0;
+	int error = 0, first;
 
 	*options = (struct review_options){.verb = verb};
 	options->paths = calloc((size_t)argc + 1, sizeof(*options->paths));
 	options->unprotect = calloc((size_t)argc + 1, sizeof(*options->unprotect));
 	if (!options->paths || !options->unprotect)
 		return log_errno(-ENOMEM, "cannot read the command line");
-	/* Options and words may come in any order: each round takes options and one word. */
-	while (!error && at < argc) {
-		int next = option_set_parse(&sets[verb], argc - at, argv + at, options);
-
-		if (next <= 0)
-			return next;
-		at += next;
-		if (at < argc)
-			error = add_word(options, argv[at]);
-		/* After "--" there are words only. */
-		if (strcmp(argv[at - 1], "--") == 0) {
-			while (!error && ++at < argc)
-				error = add_word(options, argv[at]);
-		}
-	}
+	first = option_set_parse(&sets[verb], argc, argv, options);
+	if (first <= 0)
+		return first;
+	while (!error && first < argc)
+		error = add_word(options, argv[first++]);
 	return error ? error : 1;
 }
 
