@@ -135,6 +135,7 @@ static void test_key_is_private(void **state)
 {
 	struct fixture *f = *state;
 	char path[PATH_MAX];
+	uint8_t public_key[KEY_BYTES];
 	struct stat status;
 	struct record_key key;
 
@@ -143,7 +144,22 @@ static void test_key_is_private(void **state)
 	assert_int_equal(status.st_mode & 07777, 0600);
 	assert_int_equal(fstat(f->records_fd, &status), 0);
 	assert_int_equal(status.st_mode & 07777, 0700);
+	/* Its public half is made again, should it be gone, and is another key's no longer. */
+	snprintf(path, sizeof(path), "%s/mvagent/record.key.pub", f->home);
+	assert_int_equal(record_key_read_public(path, public_key), 0);
+	assert_memory_equal(public_key, f->key.public_key, KEY_BYTES);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(record_key_open(&key, f->records_fd, "../record.key", "it"), 0);
+	assert_memory_equal(key.public_key, f->key.public_key, KEY_BYTES);
+	assert_int_equal(record_key_read_public(path, public_key), 0);
+	assert_memory_equal(public_key, key.public_key, KEY_BYTES);
+	assert_int_equal(unlinkat(f->records_fd, "../record.key", 0), 0);
+	assert_int_equal(record_key_open(&key, f->records_fd, "../record.key", "it"), 0);
+	assert_memory_not_equal(key.public_key, f->key.public_key, KEY_BYTES);
+	assert_int_equal(record_key_read_public(path, public_key), 0);
+	assert_memory_equal(public_key, key.public_key, KEY_BYTES);
 	/* One that others can read is none. */
+	snprintf(path, sizeof(path), "%s/mvagent/record.key", f->home);
 	assert_int_equal(chmod(path, 0640), 0);
 	assert_int_equal(record_key_open(&key, f->records_fd, "../record.key", "it"), -EPERM);
 }

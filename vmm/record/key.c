@@ -138,47 +138,63 @@ static int write_new(int directory_fd, const char *name, const char *text, mode_
 }
 
 /* -EEXIST when another process has just made one. */
-static int make_private(struct record_key *key, int directory_fd, const char *name)
+static int make_private(struct record_key *key, int directory_fd, const char *name,
+			const char *public_name)
 {
-	char pem[PEM_BYTES], public_name[NAME_MAX + 1];
+	char pem[PEM_BYTES];
 	int error;
 
-	if (strlen(name) + sizeof(".pub") > sizeof(public_name))
-		return -ENAMETOOLONG;
 	if (getrandom(key->seed, KEY_BYTES, 0) != KEY_BYTES)
 		return -EIO;
 	error = find_public_key(key);
 	if (error)
 		return error;
-	encode(&private_encoding, key->seed, pem);
-	error = write_new(directory_fd, name, pem, 0600);
-	OPENSSL_cleanse(pem, sizeof(pem));
-	if (error)
-		return error;
-	snprintf(public_name, sizeof(public_name), "%s.pub", name);
-	encode(&public_encoding, key->public_key, pem);
 	/* One that is left of a key that was deleted is no use any more. */
 	if (unlinkat(directory_fd, public_name, 0) && errno != ENOENT)
 		return -errno;
-	return write_new(directory_fd, public_name, pem, 0644);
+	encode(&private_encoding, key->seed, pem);
+	error = write_new(directory_fd, name, pem, 0600);
+	OPENSSL_cleanse(pem, sizeof(pem));
+	return error;
+}
+
+/* One that is there stays. */
+static int make_public(const struct record_key *key, int directory_fd, const char *public_name)
+{
+	char pem[PEM_BYTES];
+	int error;
+
+	if (faccessat(directory_fd, public_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	encode(&public_encoding, key->public_key, pem);
+	error = write_new(directory_fd, public_name, pem, 0644);
+	return error == -EEXIST ? 0 : error;
 }
 
 int record_key_open(struct record_key *key, int directory_fd, const char *name, const char *path)
 {
-	int error = 0;
+	char public_name[NAME_MAX + 1];
+	int error = -EEXIST;
 
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-	for (int attempt = 0; attempt < 2; attempt++) {
+	if ((size_t)snprintf(public_name, sizeof(public_name), "%s.pub", name) >=
+	    sizeof(public_name))
+		return log_errno(-ENAMETOOLONG, "cannot open the key %s", path);
+	for (int attempt = 0; error == -EEXIST && attempt < 2; attempt++) {
 		int FD_CLEANUP fd =
 			openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-		if (fd >= 0)
-			return read_private(key, fd, path);
-		if (errno != ENOENT)
+		if (fd < 0 && errno != ENOENT)
 			return log_errno(-errno, "cannot open the key %s", path);
-		error = make_private(key, directory_fd, name);
-		if (error != -EEXIST)
-			break;
+		if (fd >= 0) {
+			error = read_private(key, fd, path);
+			/* Where nothing can be written the key is good without its public half. */
+			if (!error)
+				make_public(key, directory_fd, public_name);
+			return error;
+		}
+		error = make_private(key, directory_fd, name, public_name);
+		error = error ? error : make_public(key, directory_fd, public_name);
 	}
 	return error ? log_errno(error, "cannot make the key %s", path) : 0;
 }

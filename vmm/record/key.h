@@ -19,7 +19,7 @@ struct record_key {
 };
 
 /* Reads the private key @name of a directory, which must be a file of this user's that nobody else
- * can read; makes it and its public half when it is not there. @path: for messages. 0 or -errno
+ * can read; makes it, and its public half, when it is not there. @path: for messages. 0 or -errno
  * with the sentence printed. */
 int record_key_open(struct record_key *key, int directory_fd, const char *name, const char *path);
 
