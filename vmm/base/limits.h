@@ -169,6 +169,9 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 #define LIMIT_RECORD_LINE_BYTES (1U << 20)
 #define LIMIT_RECORD_BYTES      (64U << 20)
 
+/* What the guest answers to a review, in all: past it the run fails */
+#define LIMIT_CHECKLIST_BYTES (8U << 20)
+
 /* virtio-blk server */
 #define LIMIT_BLK_INFLIGHT 128
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "vmm/base/fd.h"
+#include "vmm/base/limits.h"
 #include "vmm/base/log.h"
 #include "vmm/checklist/page.h"
 #include "vmm/cli/checklist_host.h"
@@ -21,9 +22,6 @@
 #include "vmm/cli/run_record.h"
 #include "vmm/record/store.h"
 #include "vmm/record/verify.h"
-
-/* What the guest may say in all; past it the run fails. */
-#define ANSWERS_BYTES (8U << 20)
 
 /* One review under way. */
 struct review {
@@ -105,7 +103,7 @@ static int make_room(void)
 {
 	int fd = memfd_create("answers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd >= 0 && (ftruncate(fd, ANSWERS_BYTES) < 0 ||
+	if (fd >= 0 && (ftruncate(fd, LIMIT_CHECKLIST_BYTES) < 0 ||
 			fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL) < 0))
 		fd_close(&fd);
 	return fd < 0 ? log_errno(-errno, "cannot make room for answers") : fd;
@@ -168,7 +166,9 @@ static int write_all(struct review *review, const cJSON *page)
 	if (to_output) {
 		char *text = page_json(page);
 
-		fputs(text ? text : "", stdout);
+		if (!text)
+			return log_errno(-ENOMEM, "cannot write the page");
+		fputs(text, stdout);
 		free(text);
 	} else {
 		page_print(page, stdout, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
