@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "vmm/base/text.h"
 #include "vmm/cli/checklist_host.h"
 #include "vmm/cli/checklist_options.h"
 #include "vmm/record/key.h"
@@ -208,6 +209,39 @@ static void test_other_version(void **state)
 	fixture_free(&fixture);
 }
 
+/* What is cut is cut between characters. */
+static void test_characters(void **state)
+{
+	static const char *const umlauts[] = {"ä", "xä"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct fixture fixture;
+		cJSON *page, *policy, *rules;
+		char text[256], *html;
+
+		fixture_make(&fixture);
+		policy = cJSON_GetObjectItem(start_of(&fixture), "policy");
+		rules = cJSON_GetObjectItem(cJSON_GetObjectItem(policy, "network"), "rules");
+		snprintf(text, sizeof(text), "/%säääääääääääääääääääääääääääääää", umlauts[i]);
+		cJSON_ReplaceItemInObject(
+			cJSON_GetArrayItem(cJSON_GetObjectItem(policy, "shares"), 0), "host",
+			cJSON_CreateString(text));
+		for (int rule = 0; rule < 2; rule++)
+			cJSON_AddItemToArray(rules, cJSON_CreateString(text));
+		page = make_page(&fixture);
+		html = page_html(page);
+		for (size_t at = 0, length = strlen(html), step; at < length; at += step) {
+			step = text_character_length(html + at, length - at);
+			if (!step)
+				fail_msg("%zu: %.40s", at, html + at);
+		}
+		free(html);
+		cJSON_Delete(page);
+		fixture_free(&fixture);
+	}
+}
+
 /* Anybody can sign a page with a key of their own, whatever is in it. */
 static void test_odd_page(void **state)
 {
@@ -364,11 +398,17 @@ static void test_places_in_shares(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signature),        cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_odd_page),         cmocka_unit_test(test_html),
-		cmocka_unit_test(test_places_in_shares), cmocka_unit_test(test_register),
-		cmocka_unit_test(test_samples),          cmocka_unit_test(test_result),
-		cmocka_unit_test(test_expiries),         cmocka_unit_test(test_file_of_the_user),
+		cmocka_unit_test(test_signature),
+		cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_odd_page),
+		cmocka_unit_test(test_characters),
+		cmocka_unit_test(test_html),
+		cmocka_unit_test(test_places_in_shares),
+		cmocka_unit_test(test_register),
+		cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_result),
+		cmocka_unit_test(test_expiries),
+		cmocka_unit_test(test_file_of_the_user),
 	};
 
 	return cmocka_run_group_tests(tests, make_key, NULL);

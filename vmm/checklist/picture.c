@@ -87,6 +87,8 @@ static void draw_shares(struct picture *picture, const cJSON *policy)
 		const char *path = page_text(share, "host"), *mode = page_text(share, "mode");
 		const char *end = strlen(path) > 30 ? path + strlen(path) - 28 : path;
 
+		while (((unsigned char)*end & 0xc0) == 0x80) /* within a character */
+			end++;
 		snprintf(label, sizeof(label), "%s%s (%s)", end == path ? "" : "\xe2\x80\xa6", end,
 			 mode);
 		draw_door(picture, strcmp(mode, "rw") == 0 ? DOOR_BOTH : DOOR_IN, label);
@@ -97,6 +99,16 @@ static void draw_shares(struct picture *picture, const cJSON *policy)
 	}
 	if (!count)
 		draw_door(picture, DOOR_CLOSED, "files: no share");
+}
+
+/* Of a text cut to so many bytes, those that are whole characters. */
+static int whole_length(const char *text, size_t limit)
+{
+	size_t length = strnlen(text, limit);
+
+	while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
+		length--;
+	return (int)length;
 }
 
 static void draw_network(struct picture *picture, const cJSON *policy)
@@ -119,7 +131,8 @@ static void draw_network(struct picture *picture, const cJSON *policy)
 			first = origin;
 	}
 	if (allowed > 1)
-		snprintf(label, sizeof(label), "%.30s and %d more", first, allowed - 1);
+		snprintf(label, sizeof(label), "%.*s and %d more", whole_length(first, 30), first,
+			 allowed - 1);
 	else
 		snprintf(label, sizeof(label), "%s", allowed ? first : "network: no route");
 	draw_door(picture, allowed ? DOOR_OUT : DOOR_CLOSED, label);
