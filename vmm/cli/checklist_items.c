@@ -286,11 +286,12 @@ static void add_projects(struct checklist_host *host)
 		find_projects(host, host->home);
 }
 
-/* A name that a rule protects, whether it is there or not. */
+/* A name that a rule protects, and is not there: a repository may well have the first few. */
 static void add_protected(struct checklist_host *host, const struct policy *policy,
 			  const struct shared_directory *share)
 {
-	static const char *const names[] = {".vscode", ".husky", ".devcontainer", ".idea"};
+	static const char *const names[] = {".vscode", ".husky", ".devcontainer", ".idea",
+					    ".fleet",  ".helix", ".octaverc"};
 
 	for (size_t i = 0; policy && i < ARRAY_SIZE(names); i++) {
 		struct policy_verdict verdict;
