@@ -220,21 +220,26 @@ static void test_numbers(void **state)
 
 static void test_scaled_numbers(void **state)
 {
-	static const uint64_t factors[] = {60, 3600};
+	static const struct number_unit units[] = {{'m', 60}, {'h', 3600}, {0}};
 	uint64_t number;
 
 	(void)state;
-	assert_int_equal(number_parse_scaled("2", "mh", factors, 7200, &number), 0);
+	assert_int_equal(number_parse_scaled("2", units, 7200, &number), 0);
 	assert_int_equal(number, 120);
-	assert_int_equal(number_parse_scaled("2h", "mh", factors, 7200, &number), 0);
+	assert_int_equal(number_parse_scaled("2h", units, 7200, &number), 0);
 	assert_int_equal(number, 7200);
-	assert_int_equal(number_parse_scaled("3h", "mh", factors, 7200, &number), -ERANGE);
-	assert_int_equal(number_parse_scaled("2hh", "mh", factors, 7200, &number), -EINVAL);
-	assert_int_equal(number_parse_scaled("h", "mh", factors, 7200, &number), -EINVAL);
+	assert_int_equal(number_parse_scaled("3h", units, 7200, &number), -ERANGE);
+	assert_int_equal(number_parse_scaled("2hh", units, 7200, &number), -EINVAL);
+	assert_int_equal(number_parse_scaled("h", units, 7200, &number), -EINVAL);
+	assert_int_equal(number_parse_scaled("2s", units, 7200, &number), -EINVAL);
+	assert_int_equal(number_parse_mib("3", 3, &number), 0);
+	assert_int_equal(number, 3);
+	assert_int_equal(number_parse_mib("2g", 2048, &number), 0);
+	assert_int_equal(number, 2048);
+	assert_int_equal(number_parse_mib("2G", 2047, &number), -ERANGE);
 	/* The product would wrap to something small. */
-	assert_int_equal(
-		number_parse_scaled("5124095576030432h", "mh", factors, UINT64_MAX, &number),
-		-ERANGE);
+	assert_int_equal(number_parse_scaled("5124095576030432h", units, UINT64_MAX, &number),
+			 -ERANGE);
 }
 
 static void test_descriptors(void **state)

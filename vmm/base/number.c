@@ -5,20 +5,19 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 int number_parse(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *number)
 {
-	const uint64_t one = 1;
-	int error = number_parse_scaled(text, "", &one, maximum, number);
+	const struct number_unit one = {'\0', 1};
+	int error = number_parse_scaled(text, &one, maximum, number);
 
 	return error ? error : *number < minimum ? -ERANGE : 0;
 }
 
-int number_parse_scaled(const char *text, const char *suffixes, const uint64_t *factors,
-			uint64_t maximum, uint64_t *number)
+int number_parse_scaled(const char *text, const struct number_unit *units, uint64_t maximum,
+			uint64_t *number)
 {
-	uint64_t count, factor = factors[0];
+	uint64_t count, factor = units->factor;
 	bool wrapped;
 	char *end;
 
@@ -28,14 +27,23 @@ int number_parse_scaled(const char *text, const char *suffixes, const uint64_t *
 	count = strtoull(text, &end, 10);
 	wrapped = errno == ERANGE;
 	if (*end) {
-		const char *suffix = strchr(suffixes, *end);
-
-		if (!suffix || end[1])
+		while (units->letter && units->letter != *end)
+			units++;
+		if (!units->letter || end[1])
 			return -EINVAL;
-		factor = factors[suffix - suffixes];
+		factor = units->factor;
 	}
 	if (wrapped || count > maximum / factor)
 		return -ERANGE;
 	*number = count * factor;
 	return 0;
+}
+
+int number_parse_mib(const char *text, uint64_t maximum, uint64_t *mib)
+{
+	static const struct number_unit units[] = {
+		{'M', 1}, {'m', 1}, {'G', 1024}, {'g', 1024}, {0},
+	};
+
+	return number_parse_scaled(text, units, maximum, mib);
 }

@@ -145,10 +145,10 @@ void judge_clock(struct judge *judge)
 /* "24h", "7d", "2w" in hours; 0: it is none. */
 static uint64_t hours(const char *text)
 {
-	static const uint64_t factors[] = {1, 24, 168};
+	static const struct number_unit units[] = {{'h', 1}, {'d', 24}, {'w', 168}, {0}};
 	uint64_t number = 0;
 
-	if (!text || number_parse_scaled(text, "hdw", factors, CLOCK_HOURS_MAX, &number) < 0)
+	if (!text || number_parse_scaled(text, units, CLOCK_HOURS_MAX, &number) < 0)
 		return 0;
 	return number;
 }

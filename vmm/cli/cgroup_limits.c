@@ -13,17 +13,15 @@
 
 static int read_size(const char *text, uint64_t *mib)
 {
-	static const uint64_t factors[] = {1, 1, 1024, 1024};
-
-	return number_parse_scaled(text, "MmGg", factors, LIMIT_CGROUP_MIB, mib);
+	return number_parse_mib(text, LIMIT_CGROUP_MIB, mib);
 }
 
 /* 150%, or 150. */
 static int read_percent(const char *text, uint64_t *percent)
 {
-	static const uint64_t factors[] = {1, 1};
+	static const struct number_unit units[] = {{'%', 1}, {0}};
 
-	return number_parse_scaled(text, "%", factors, LIMIT_CGROUP_PERCENT, percent);
+	return number_parse_scaled(text, units, LIMIT_CGROUP_PERCENT, percent);
 }
 
 static int read_pids(const char *text, uint64_t *pids)

@@ -45,12 +45,12 @@ static const struct option long_options[] = {
 
 static int set_maximum(struct image_options *options, const char *value)
 {
-	static const uint64_t factors[] = {1ULL << 20, 1ULL << 20, 1ULL << 30, 1ULL << 30};
+	uint64_t mib;
 
-	if (number_parse_scaled(value, "MmGg", factors, LIMIT_IMAGE_BYTES, &options->maximum) ==
-		    0 &&
-	    options->maximum > 0)
+	if (number_parse_mib(value, LIMIT_IMAGE_BYTES >> 20, &mib) == 0 && mib > 0) {
+		options->maximum = mib << 20;
 		return 0;
+	}
 	log_error("--max-size %s: give a size from 1M to %lluG", value, LIMIT_IMAGE_BYTES >> 30);
 	return -EINVAL;
 }

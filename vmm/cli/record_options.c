@@ -107,10 +107,11 @@ static int set_keep(struct record_options *options, const char *value)
 
 static int set_older(struct record_options *options, const char *value)
 {
-	static const uint64_t factors[] = {86400, 1, 60, 3600, 604800};
+	static const struct number_unit units[] = {
+		{'d', 86400}, {'s', 1}, {'m', 60}, {'h', 3600}, {'w', 604800}, {0},
+	};
 
-	if (number_parse_scaled(value, "dsmhw", factors, UINT32_MAX, &options->older_seconds) ==
-		    0 &&
+	if (number_parse_scaled(value, units, UINT32_MAX, &options->older_seconds) == 0 &&
 	    options->older_seconds)
 		return 0;
 	log_error("--older %s: give a number of days above 0, or with suffix s, m, h, d or w",

@@ -26,9 +26,8 @@ static uint64_t host_memory_mib(void)
 
 int run_machine_set_memory(struct run_options *options, const char *value)
 {
-	static const uint64_t factors[] = {1, 1, 1024, 1024};
 	uint64_t host = host_memory_mib(), number;
-	int error = number_parse_scaled(value, "MmGg", factors, host, &number);
+	int error = number_parse_mib(value, host, &number);
 
 	if (error == -EINVAL) {
 		log_error("--memory %s: give a size in MiB, or with suffix M or G", value);
@@ -45,10 +44,9 @@ int run_machine_set_memory(struct run_options *options, const char *value)
 
 int run_machine_set_timeout(struct run_options *options, const char *value)
 {
-	static const uint64_t factors[] = {1, 60, 3600};
+	static const struct number_unit units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {0}};
 	uint64_t number;
-	int error =
-		number_parse_scaled(value, "smh", factors, LIMIT_TIMEOUT_HOURS * 3600UL, &number);
+	int error = number_parse_scaled(value, units, LIMIT_TIMEOUT_HOURS * 3600UL, &number);
 
 	if (error == -ERANGE) {
 		log_error("--timeout %s: at most %uh can be given; leave it out to let the command "

@@ -170,11 +170,14 @@ int run_network_ask_clients(struct run_network *network, const char *const *dire
 
 static int set_bytes(struct run_network *network, const char *value)
 {
-	static const uint64_t factors[] = {1,        1,        1U << 10, 1U << 10,
-					   1U << 20, 1U << 20, 1U << 30, 1U << 30};
+	static const struct number_unit units[] = {
+		{'B', 1},        {'b', 1},        {'K', 1U << 10},
+		{'k', 1U << 10}, {'M', 1U << 20}, {'m', 1U << 20},
+		{'G', 1U << 30}, {'g', 1U << 30}, {0},
+	};
 	uint64_t *limit = &network->settings.byte_limit;
 
-	if (number_parse_scaled(value, "BbKkMmGg", factors, UINT64_MAX, limit) == 0 && *limit)
+	if (number_parse_scaled(value, units, UINT64_MAX, limit) == 0 && *limit)
 		return 0;
 	log_error("--allow-bytes %s: give a number of bytes above 0, or with suffix K, M or G",
 		  value);

@@ -105,11 +105,8 @@ int run_root_hide(struct run_root *root, const char *value)
 
 int run_root_set_scratch(struct run_root *root, const char *value)
 {
-	static const uint64_t factors[] = {1, 1, 1024, 1024};
-
 	/* It is more than any memory; what is above that is never used. */
-	int error = number_parse_scaled(value, "MmGg", factors, LIMIT_SCRATCH_GIB << 10,
-					&root->scratch_mib);
+	int error = number_parse_mib(value, LIMIT_SCRATCH_GIB << 10, &root->scratch_mib);
 
 	if (!error && root->scratch_mib > 0)
 		return 0;
