@@ -548,6 +548,16 @@ def test_placeholder_elsewhere():
         expect(event[0] == EVENT_DENIED and "placeholder of API_KEY" in event[5], f"{event}")
         run.relay.event()  # its end
         expect(all(PLACE.encode() not in data for data in got), f"the server got {got}")
+    # What begins like TLS is looked through as well.
+    got.clear()
+    with Server(lambda made: got.append(read_all(made))) as server, \
+            Run(server.port, secrets=[secret("API_KEY", VALUE, PLACE, (HOST, 443))]) as run:
+        with run.relay.connect("other.test", server.port, b"\x16GET /?" + PLACE.encode()) as made:
+            expect_equal(read_all(made), b"")
+        event = run.relay.event()
+        expect(event[0] == EVENT_DENIED and "placeholder of API_KEY" in event[5], f"{event}")
+        run.relay.event()  # its end
+        expect(all(PLACE.encode() not in data for data in got), f"the server got {got}")
     short = "shortPLACE0123456789"
     with Server(lambda made: None) as server, \
             Run(server.port, secrets=[secret("API_KEY", "shortVALUE0123456789", short, (HOST, 443))],

@@ -96,7 +96,7 @@ int connection_hand_over(struct connection *connection);
 /* Hands the guest's end over to mvagent-sign, with what it has said, and is done. (terminate.c) */
 void connection_hand_over_to_sign(struct connection *connection);
 
-/* Looks for placeholders in what the guest says in the clear, from now on. Whether what it has said
+/* Looks for placeholders in what the guest says, from now on. Whether what it has said
  * before has none; else the denial was told. (terminate.c) */
 bool connection_inspect(struct connection *connection);
 

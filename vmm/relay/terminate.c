@@ -98,10 +98,8 @@ static bool inspect(struct flow *flow, const uint8_t *bytes, size_t length)
 
 bool connection_inspect(struct connection *connection)
 {
-	const uint8_t handshake = 0x16; /* a record of TLS: RFC 8446, 5.1 */
-
-	if (!connection->relay->settings->placeholder_count || connection->terminated ||
-	    (connection->first_length && connection->first[0] == handshake))
+	/* Also in what begins like TLS: that it is, only its server could say. */
+	if (!connection->relay->settings->placeholder_count || connection->terminated)
 		return true;
 	connection->search = calloc(1, sizeof(*connection->search));
 	if (!connection->search)
