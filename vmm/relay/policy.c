@@ -79,7 +79,7 @@ int route_policy_add(struct route_policy *policy, bool deny, const char *text, c
 	int error;
 
 	if (!length) {
-		if (!*text)
+		if (!*text || rule.port)
 			log_error("%s: a host is needed, such as example.com", origin);
 		return -EINVAL;
 	}
