@@ -10,6 +10,7 @@ import base64
 import contextlib
 import ctypes
 import ctypes.util
+import html
 import sys
 import time
 import urllib.parse
@@ -110,12 +111,15 @@ def test_echo_that_is_cut_short():
 
 
 def test_echo_in_other_forms():
-    """As URLs and JSON have it."""
-    value, place = "s3cr3t/with+marks=and\"more\\/ones==", "PLACEPLACEPLACEPLACEPLACEPLACEPLAC"
+    """As URLs, JSON and HTML have it."""
+    value = "s3cr3t/with+marks=and\"more\\/ones==<&>"
+    place = ("PLACE" * 8)[:len(value)]
     forms = (lambda text: urllib.parse.quote(text, safe="").encode(), lambda text: urllib.parse.quote(text, safe="").lower().encode(),
              lambda text: text.replace("\\", "\\\\").replace('"', '\\"').encode(),
              lambda text: text.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/").encode(),
-             lambda text: base64.urlsafe_b64encode(("ab" + text).encode()))
+             lambda text: base64.urlsafe_b64encode(("ab" + text).encode()), lambda text: html.escape(text).encode(),
+             lambda text: html.escape(text).replace("/", "&#x2F;").replace("=", "&#x3D;").encode(),
+             lambda text: text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").encode())
 
     def say(server, plain):
         while (told := take_head(server, plain)[0]) is not None:

@@ -11,8 +11,9 @@
 /* So many bytes at a place may happen to be the start of a secret. Of a short one it is half. */
 #define CHANCE_BYTES 8U
 
-/* As it is; base64 at each of three places, with either alphabet; two of URLs, two of JSON. */
-#define FORMS 11U
+/* As it is; base64 at each of three places, with either alphabet; two of URLs, three of JSON, two
+ * of HTML. */
+#define FORMS 14U
 
 struct form {
 	unsigned int secret;
@@ -70,29 +71,55 @@ static size_t encode_percent_small(const char *value, const char *encoded, size_
 	return write_percent(value, encoded, length, "0123456789abcdef", text);
 }
 
-/* RFC 8259, 7. What is no secret has nothing to be escaped, and is told twice. */
-static size_t write_json(const char *value, const char *encoded, size_t length, const char *escaped,
-			 char *text)
+/* What a character is written as. */
+struct escape {
+	char character;
+	const char *text;
+};
+
+static const char *find_escape(const struct escape *escapes, char character)
+{
+	while (escapes->text && escapes->character != character)
+		escapes++;
+	return escapes->text;
+}
+
+/* A placeholder needs no escape: what stands there instead is repeated. */
+static size_t write_escaped(const char *value, const char *encoded, size_t length,
+			    const struct escape *escapes, char *text)
 {
 	size_t made = 0;
 
 	for (size_t i = 0; i < length; i++) {
-		if (strchr(escaped, encoded[i]))
-			text[made++] = value == encoded ? '\\' : value[i];
-		text[made++] = value[i];
+		const char *escape = find_escape(escapes, encoded[i]);
+
+		if (!escape) {
+			text[made++] = value[i];
+			continue;
+		}
+		for (; *escape; escape++)
+			text[made++] = value == encoded ? *escape : value[i];
 	}
 	return made;
 }
 
-static size_t encode_json(const char *value, const char *encoded, size_t length, char *text)
-{
-	return write_json(value, encoded, length, "\"\\", text);
-}
-
-static size_t encode_json_slashes(const char *value, const char *encoded, size_t length, char *text)
-{
-	return write_json(value, encoded, length, "\"\\/", text);
-}
+#define ENCODE_ESCAPED(name, ...)                                                          \
+	static size_t encode_##name(const char *value, const char *encoded, size_t length, \
+				    char *text)                                            \
+	{                                                                                  \
+		static const struct escape escapes[] = {__VA_ARGS__, {0, NULL}};           \
+                                                                                           \
+		return write_escaped(value, encoded, length, escapes, text);               \
+	}
+/* RFC 8259, 7: what must be, what some do besides, and what is done where it lies in HTML. */
+ENCODE_ESCAPED(json, {'"', "\\\""}, {'\\', "\\\\"})
+ENCODE_ESCAPED(json_slashes, {'"', "\\\""}, {'\\', "\\\\"}, {'/', "\\/"})
+ENCODE_ESCAPED(json_html, {'"', "\\\""}, {'\\', "\\\\"}, {'&', "\\u0026"}, {'<', "\\u003c"},
+	       {'>', "\\u003e"})
+/* HTML, 13.1.4: by name, and as careful templates have it. */
+ENCODE_ESCAPED(html, {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"})
+ENCODE_ESCAPED(html_careful, {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"},
+	       {'\'', "&#x27;"}, {'/', "&#x2F;"}, {'`', "&#x60;"}, {'=', "&#x3D;"})
 
 /* base64 of what has @before bytes in front of it, as far as those and what follows do not count:
  * at most some bits of the first and the last byte are left out. */
@@ -127,9 +154,10 @@ ENCODE_BASE64(1, 1)
 ENCODE_BASE64(2, 1)
 
 static encode_form *const encoders[FORMS] = {
-	encode_plain,         encode_base64_0_0, encode_base64_1_0,   encode_base64_2_0,
-	encode_base64_0_1,    encode_base64_1_1, encode_base64_2_1,   encode_percent,
-	encode_percent_small, encode_json,       encode_json_slashes,
+	encode_plain,         encode_base64_0_0,   encode_base64_1_0,   encode_base64_2_0,
+	encode_base64_0_1,    encode_base64_1_1,   encode_base64_2_1,   encode_percent,
+	encode_percent_small, encode_json,         encode_json_slashes, encode_json_html,
+	encode_html,          encode_html_careful,
 };
 
 static bool is_known(const struct mask_table *table, unsigned int secret, const char *text,

@@ -8,8 +8,8 @@
 
 #include "vmm/secret/secret.h"
 
-/* The longest: every byte as %XX. */
-#define MASK_FORM_BYTES (3U * LIMIT_SECRET_BYTES)
+/* The longest: every byte as &quot; or \u0026. */
+#define MASK_FORM_BYTES (6U * LIMIT_SECRET_BYTES)
 
 struct mask_table;
 
