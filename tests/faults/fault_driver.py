@@ -24,24 +24,23 @@ import sys
 import tempfile
 
 from kill_driver import write_image
-from kills import OLD, Failure, Place, need
+from kills import OLD, WAYS_OUT, Agent, Failure, Place, need
 
 END_SECONDS = 30
 
 PROCESSES = ["mvagent", "mvagent-vmm", "mvagent-blk", "mvagent-fs"]
-# These are there when there are ways out; this guest takes none.
-WAYS_OUT = ["mvagent-relay", "mvagent-secret"]
 
 
 class Injected:
     """One run."""
 
-    def __init__(self, build, process, call, mode):
+    def __init__(self, build, agent, process, call, mode):
         self.mode, self.call = mode, call
         self.program = build / "tests/faults/bin/mvagent"
         self.place = Place(pathlib.Path(tempfile.mkdtemp(prefix="mvagent-fault-", dir="/var/tmp")), endless=False)
         write_image(self.place.path / "root.img")
-        ways = ["--allow", "example.com", "--secret", "TOKEN@api.example.com"] if process in WAYS_OUT else []
+        # This guest takes none of them.
+        ways = agent.open_ways(self.place) if process in WAYS_OUT else []
         share = str(self.place.share) + ("" if mode == "rw" else ":" + mode)
         reader, writer = os.pipe()
         command = ["bash", "-c", 'exec 3>&"$0" "$@"', str(writer), build / "tests/faults/inject", process, str(call), "--",
@@ -141,8 +140,8 @@ def choose(total, wanted):
     return [random.randint(part * total // parts + 1, (part + 1) * total // parts) for part in range(parts)]
 
 
-def try_process(build, process, mode, options, ends):
-    base = Injected(build, process, 0, mode)
+def try_process(build, agent, process, mode, options, ends):
+    base = Injected(build, agent, process, 0, mode)
     need(base.status == 0 and base.end == 0, f"it fails by itself: {base.errors}")
     base.check(None)
     base.forget()
@@ -152,7 +151,7 @@ def try_process(build, process, mode, options, ends):
         if number < options.first:
             continue
         try:
-            run = Injected(build, process, number, mode)
+            run = Injected(build, agent, process, number, mode)
         except Failure as failure:
             failures.append(f"call {number}: {failure}")
             print(f"     {process} {mode} {failures[-1]}", file=sys.stderr, flush=True)
@@ -179,13 +178,18 @@ def main():
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         print("skip each_call_fails: there is no /dev/kvm here")
         return 0
+    with tempfile.TemporaryDirectory() as place, Agent(pathlib.Path(place)) as agent:
+        return try_all(options, agent)
+
+
+def try_all(options, agent):
     ends = collections.Counter()
     bad = False
     for process in [options.process] if options.process else PROCESSES + WAYS_OUT:
         for mode in [options.mode] if options.mode else ["rw"] if process in WAYS_OUT else ["rw", "review"]:
             name = f"each_call_of_{process.replace('-', '_')}_fails_{mode}"
             try:
-                try_process(options.build.resolve(), process, mode, options, ends)
+                try_process(options.build.resolve(), agent, process, mode, options, ends)
                 print(f"ok {name}", flush=True)
             except Failure as failure:
                 bad = True

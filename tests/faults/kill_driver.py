@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 import kills
-from kills import EVERYTHING, PROCESSES, Failure, Place, Run
+from kills import EVERYTHING, PROCESSES, WAYS_OUT, Agent, Failure, Place, Run
 
 # From the start to the middle of the guest's work, or beyond the end of one that ends.
 SECONDS = 0.4
@@ -32,10 +32,10 @@ def write_image(path):
     path.write_bytes(data)
 
 
-def one(build, number, chance, seconds):
+def one(build, agent, number, chance, seconds):
     secret = chance.random() < 0.3
     review = chance.random() < 0.5
-    targets = [name for name in PROCESSES if secret or name not in ("mvagent-relay", "mvagent-secret")]
+    targets = [name for name in PROCESSES if secret or name not in WAYS_OUT]
     target = chance.choice([*targets, EVERYTHING])
     delay = chance.uniform(0, SECONDS_WITH_SECRETS if secret else SECONDS)
     endless = chance.random() < 0.7
@@ -45,7 +45,7 @@ def one(build, number, chance, seconds):
     command = [program, "run", "--root", place.path / "root.img", "--kernel", build / "share/mvagent/selftest.elf",
                "--memory", "128M", "--json", "report.json",
                "--share", f"{place.share}:review" if review else place.share,
-               *(["--allow", "example.com", "--secret", "TOKEN@api.example.com"] if secret else []), "--", "work"]
+               *(agent.open_ways(place) if secret else []), "--", "work"]
     told = f"run {number}: {target} after {delay:.3f} s, {'review' if review else 'rw'}{', secret' if secret else ''}"
     try:
         run = Run(place, program, command, target, delay)
@@ -71,18 +71,19 @@ def main():
     seconds = collections.defaultdict(list)
     before = kills.host_state()
     failures = []
-    for number in range(options.runs):
-        try:
-            one(build, number, chance, seconds)
-        except Failure as failure:
-            failures.append(str(failure))
-            print(f"not ok kill_of_each_process: {failure}", flush=True)
+    with tempfile.TemporaryDirectory() as place, Agent(pathlib.Path(place)) as agent:
+        for number in range(options.runs):
+            try:
+                one(build, agent, number, chance, seconds)
+            except Failure as failure:
+                failures.append(str(failure))
+                print(f"not ok kill_of_each_process: {failure}", flush=True)
     for target, times in sorted(seconds.items()):
         print(f"{target}: killed {len(times)} times; all had ended after {1000 * sum(times) / len(times):.0f} ms on average, "
               f"{1000 * max(times):.0f} ms at most", file=sys.stderr)
     print(f"{options.runs} runs, seed {options.seed}", file=sys.stderr)
     if not failures:
-        print(f"ok kill_of_each_process")
+        print("ok kill_of_each_process")
     print("ok nothing_of_the_host_changed" if kills.host_state() == before
           else f"not ok nothing_of_the_host_changed: {before} became {kills.host_state()}")
     return 1 if failures else 0

@@ -17,7 +17,9 @@ END_SECONDS = 5.0
 FILES = [f"w{number}" for number in range(8)]
 OLD = b"A" * 100  # what the host had in each
 
-PROCESSES = ["mvagent", "mvagent-vmm", "mvagent-blk", "mvagent-fs", "mvagent-relay", "mvagent-secret"]
+# The last ones are there when there are ways out.
+WAYS_OUT = ["mvagent-relay", "mvagent-secret", "mvagent-sign"]
+PROCESSES = ["mvagent", "mvagent-vmm", "mvagent-blk", "mvagent-fs", *WAYS_OUT]
 EVERYTHING = "everything"
 
 
@@ -71,6 +73,35 @@ class Place:
         left = [name for name in found if not allowed.fullmatch(name)]
         need(not left, f"left behind: {left}")
         need(not os.listdir(self.path / "temporary"), "something is left among the temporary files")
+
+
+class Agent:
+    """An ssh-agent with a key, and a server that it is known to: what mvagent-sign needs."""
+
+    def __init__(self, path):
+        self.known_hosts, self.socket = path / "known_hosts", path / "agent"
+        for name in ("key", "server"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "of the test", "-f", path / name], check=True)
+        self.known_hosts.write_text("git.example.com " + (path / "server.pub").read_text())
+        self.process = subprocess.Popen(["ssh-agent", "-D", "-a", self.socket], stdout=subprocess.DEVNULL)
+        while not self.socket.exists():
+            need(self.process.poll() is None, "ssh-agent does not start")
+            time.sleep(0.01)
+        subprocess.run(["ssh-add", "-q", path / "key"], env={**os.environ, "SSH_AUTH_SOCK": str(self.socket)}, check=True,
+                       stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+    def open_ways(self, place):
+        """The options with which all processes are there; the variables for them are put in the environment of @place."""
+        place.environment["SSH_AUTH_SOCK"] = str(self.socket)
+        return ["--allow", "example.com", "--secret", "TOKEN@api.example.com", "--ssh-agent", "of the test@git.example.com",
+                "--known-hosts", self.known_hosts]
 
 
 def host_state():
