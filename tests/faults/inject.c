@@ -264,7 +264,11 @@ static void see_call(struct target *target, pid_t thread, unsigned long index)
 		return;
 	if (registers.rip >= target->loader_start && registers.rip < target->loader_end)
 		return;
-	if (++target->count != target->wanted || index >= CALL_COUNT)
+	/* To ask about a descriptor that is there cannot fail. */
+	if (index >= CALL_COUNT || (calls[index].number == SYS_fcntl && registers.rsi != F_DUPFD &&
+				    registers.rsi != F_DUPFD_CLOEXEC))
+		return;
+	if (++target->count != target->wanted)
 		return;
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, calls[index].number);
 	dprintf(REPORT_FD, "call %lu %s: %s\n", target->count, name ? name : "?",
