@@ -99,7 +99,7 @@ static void print_text(const struct listed_run *listed)
 			 listed->changes, listed->changes == 1 ? "" : "s");
 	else
 		snprintf(state, sizeof(state), "%s", state_name(listed));
-	printf("%s  %s  %-20s", listed->run.name, started, state);
+	printf("%s  %s  %-26s", listed->run.name, started, state);
 	for (unsigned int i = 0; i < record->share_count; i++) {
 		char *path = printable(record->shares[i].host_path);
 
