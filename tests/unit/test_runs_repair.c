@@ -277,23 +277,27 @@ static void test_what_a_review_planted(void **state)
 	fixture_shell(fixture, "test -z \"$(find . -name " PLANTED ")\"");
 }
 
-static void test_what_a_selftest_left(void **state)
+static void test_what_a_selftest_or_demo_left(void **state)
 {
 	static const struct timeval old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
 	struct review_fixture *fixture = *state;
 	int FD_CLEANUP fd = -1;
 
 	fixture_end_run(fixture);
-	fixture_shell(fixture, "cd tmp && for n in Aold00 Byoung Clocked; do "
-			       "mkdir -p mvagent-selftest-$n/share/deep; "
-			       "ln -s ../../../home mvagent-selftest-$n/share/out; done; "
-			       ": >../home/kept; mkdir other");
+	fixture_shell(fixture,
+		      "cd tmp && for n in Aold00 Byoung Clocked; do "
+		      "mkdir -p mvagent-selftest-$n/share/deep; "
+		      "ln -s ../../../home mvagent-selftest-$n/share/out; done; "
+		      ": >../home/kept; mkdir other; mkdir -p mvagent-demo-Aold00/project");
 	assert_int_equal(utimes("tmp/mvagent-selftest-Aold00", old), 0);
+	assert_int_equal(utimes("tmp/mvagent-demo-Aold00", old), 0);
 	assert_int_equal(utimes("tmp/mvagent-selftest-Clocked", old), 0);
 	fd = open("tmp/mvagent-selftest-Clocked", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
 	repair("/tmp/mvagent-selftest-Aold00: left by 'mvagent selftest', removed\n");
-	command_expect(&result, 0, "1 thing was removed", NULL);
+	command_expect(&result, 0, "/tmp/mvagent-demo-Aold00: left by 'mvagent demo', removed\n",
+		       NULL);
+	command_expect(&result, 0, "2 things were removed", NULL);
 	fixture_shell(fixture, "test \"$(ls tmp | wc -l)\" = 3 && test -f home/kept");
 }
 
@@ -378,7 +382,7 @@ int main(void)
 		test(test_interrupted_discard_is_finished),
 		test(test_files_in_the_making),
 		test(test_what_a_review_planted),
-		test(test_what_a_selftest_left),
+		test(test_what_a_selftest_or_demo_left),
 		test(test_key_in_the_making),
 		test(test_makers_do_not_lose_to_repair),
 	};

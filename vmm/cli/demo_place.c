@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -130,7 +131,7 @@ int demo_place_create(struct demo_place *place)
 	int error;
 
 	parent = parent && *parent == '/' && strlen(parent) < PATH_MAX / 2 ? parent : "/tmp";
-	snprintf(place->path, sizeof(place->path), "%s/mvagent-demo-XXXXXX", parent);
+	snprintf(place->path, sizeof(place->path), "%s/" DEMO_PLACE_PREFIX "XXXXXX", parent);
 	if (!mkdtemp(place->path)) {
 		error = -errno;
 		place->path[0] = '\0';
@@ -139,7 +140,8 @@ int demo_place_create(struct demo_place *place)
 	snprintf(place->project, sizeof(place->project), "%s/project", place->path);
 	snprintf(place->home, sizeof(place->home), "%s/home", place->path);
 	place->directory_fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	error = place->directory_fd < 0 ? -errno : 0;
+	error = place->directory_fd < 0 || flock(place->directory_fd, LOCK_EX | LOCK_NB) ? -errno
+											 : 0;
 	error = error ? error : make_marks(place);
 	error = error ? error : make_files(place);
 	error = error ? error : make_listener(place);

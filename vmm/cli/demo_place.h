@@ -19,6 +19,9 @@ enum demo_secret {
 	DEMO_SECRET_COUNT
 };
 
+/* What the directory's name begins with; it is locked while the demo lives. */
+#define DEMO_PLACE_PREFIX "mvagent-demo-"
+
 struct demo_place {
 	char path[PATH_MAX]; /* of the directory for all of it; empty: not made */
 	char project[PATH_MAX + 16], home[PATH_MAX + 16];

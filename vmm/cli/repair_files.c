@@ -17,6 +17,7 @@
 #include "vmm/base/log.h"
 #include "vmm/cli/cgroup.h"
 #include "vmm/cli/checklist_host.h"
+#include "vmm/cli/demo_place.h"
 #include "vmm/cli/repair.h"
 #include "vmm/cli/selftest_place.h"
 #include "vmm/fs/scan.h"
@@ -92,14 +93,22 @@ static bool is_old(const struct stat *status)
 	return time(NULL) - status->st_mtime > YOUNG_SECONDS;
 }
 
-static void remove_selftest(struct repair *repair, int directory_fd, const char *path,
-			    const char *name)
+/* Of a directory that a command made for a while: that command's name, or NULL. */
+static const char *maker_of(const char *name)
 {
+	if (strncmp(name, SELFTEST_PLACE_PREFIX, strlen(SELFTEST_PLACE_PREFIX)) == 0)
+		return "selftest";
+	return strncmp(name, DEMO_PLACE_PREFIX, strlen(DEMO_PLACE_PREFIX)) == 0 ? "demo" : NULL;
+}
+
+static void remove_left(struct repair *repair, int directory_fd, const char *path, const char *name)
+{
+	const char *maker = maker_of(name);
 	int FD_CLEANUP fd = -1;
 	struct stat status;
 	char *whole;
 
-	if (strncmp(name, SELFTEST_PLACE_PREFIX, strlen(SELFTEST_PLACE_PREFIX)) != 0)
+	if (!maker)
 		return;
 	fd = open_left(directory_fd, name, S_IFDIR, &status);
 	if (fd < 0 || !is_old(&status))
@@ -112,7 +121,7 @@ static void remove_selftest(struct repair *repair, int directory_fd, const char 
 	repair->removed++;
 	if (asprintf(&whole, "%s/%s", path, name) < 0)
 		return;
-	repair_tell(whole, "left by 'mvagent selftest', removed");
+	repair_tell(whole, "left by 'mvagent %s', removed", maker);
 	free(whole);
 }
 
@@ -174,7 +183,7 @@ void repair_common(struct repair *repair)
 		repair_planted(repair, path, false);
 		visit_directory(repair, path, remove_key);
 	}
-	visit_directory(repair, temporary && *temporary ? temporary : "/tmp", remove_selftest);
+	visit_directory(repair, temporary && *temporary ? temporary : "/tmp", remove_left);
 	if (groups)
 		repair_tell("control groups", "%u of runs that are gone removed", groups);
 	repair->removed += groups;
