@@ -85,7 +85,7 @@ static bool is_null(const cJSON *object, const char *name)
 static int write_report(const struct report *report, const char *path)
 {
 	struct report_file file;
-	int error = report_file_open(&file, path);
+	int error = report_file_open(&file, "--json", path);
 
 	error = error ? error : report_write_json(report, &file);
 	report_file_close(&file);
@@ -351,14 +351,14 @@ static void test_json_and_links(void **state)
 
 	assert_int_equal(mkdir("share", 0755), 0);
 	assert_int_equal(mkdir("victim", 0755), 0);
-	assert_int_equal(report_file_open(&file, "share/out.json"), 0);
+	assert_int_equal(report_file_open(&file, "--json", "share/out.json"), 0);
 	assert_int_equal(symlink("../victim/precious", "share/out.json"), 0);
 	assert_int_equal(report_write_json(&report, &file), 0);
 	report_file_close(&file);
 	assert_int_equal(access("victim/precious", F_OK), -1);
 	cJSON_Delete(read_json("share/out.json"));
 
-	assert_int_equal(report_file_open(&file, "share/other.json"), 0);
+	assert_int_equal(report_file_open(&file, "--json", "share/other.json"), 0);
 	assert_int_equal(rename("share", "moved"), 0);
 	assert_int_equal(symlink("victim", "share"), 0);
 	assert_int_equal(report_write_json(&report, &file), 0);
@@ -432,7 +432,7 @@ static void test_json_to_nowhere(void **state)
 		int error;
 
 		capture_begin(&capture);
-		error = report_file_open(&file, cases[i].path);
+		error = report_file_open(&file, "--json", cases[i].path);
 		capture_end(&capture);
 		assert_true(error < 0);
 		assert_int_equal(file.fd, -1);

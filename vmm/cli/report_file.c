@@ -78,7 +78,7 @@ static int open_path(struct report_file *file, const char *path)
 	return realpath(path, resolved) ? open_directory(file, resolved) : -errno;
 }
 
-int report_file_open(struct report_file *file, const char *path)
+int report_file_open(struct report_file *file, const char *option, const char *path)
 {
 	int error;
 
@@ -86,7 +86,7 @@ int report_file_open(struct report_file *file, const char *path)
 	error = open_path(file, path);
 	if (error) {
 		report_file_close(file);
-		log_errno(error, "--json %s: cannot write there", path);
+		log_errno(error, "%s %s: cannot write there", option, path);
 	}
 	return error;
 }

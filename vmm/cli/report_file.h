@@ -15,8 +15,9 @@ struct report_file {
 /* Nothing is open. */
 #define REPORT_FILE_NONE ((struct report_file){.fd = -1, .directory_fd = -1})
 
-/* Finds the place for @path ("-": standard error). 0 or -errno with the sentence printed. */
-int report_file_open(struct report_file *file, const char *path);
+/* Finds the place for @path ("-": standard error), which is the value of @option. 0 or -errno with
+ * the sentence printed. */
+int report_file_open(struct report_file *file, const char *option, const char *path);
 
 /* Writes @text, its whole content; a regular file is replaced whole or not at all. 0 or -errno. */
 int report_file_write(const struct report_file *file, const char *text);

@@ -408,7 +408,7 @@ static void give_setup_outcome(struct run *run)
 /* With the options known: the run itself. */
 static int run_supervise(struct run *run, struct supervisor *supervisor)
 {
-	if (run->options.json && report_file_open(&run->json, run->options.json) < 0)
+	if (run->options.json && report_file_open(&run->json, "--json", run->options.json) < 0)
 		return EXIT_MVAGENT;
 	supervisor_block_signals();
 	supervisor->options = &run->options;
