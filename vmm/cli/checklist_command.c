@@ -66,6 +66,11 @@ static int take_record(struct review *review, int directory_fd, const char *run)
 			: record_store_read(directory_fd, run, &review->text, &review->length,
 					    &running);
 
+	if (review->options.from && (error == -EINVAL || error == -ENOENT || error == -EBADF)) {
+		log_error("--from %s: there is no such record; 'mvagent runs' lists what there is",
+			  run);
+		return error;
+	}
 	if (error)
 		return log_errno(error, "cannot read the record of the run %s", run);
 	error = record_verify(&review->check, review->text, review->length, review->key.public_key);
@@ -214,11 +219,11 @@ static int open_files(struct review *review)
 	int error = 0;
 
 	if (options->html)
-		error = report_file_open(&review->html, options->html);
+		error = report_file_open(&review->html, "--html", options->html);
 	if (!error && options->rows)
-		error = report_file_open(&review->rows, options->rows);
+		error = report_file_open(&review->rows, "--register", options->rows);
 	if (!error && options->json && strcmp(options->json, "-") != 0)
-		error = report_file_open(&review->json, options->json);
+		error = report_file_open(&review->json, "--json", options->json);
 	return error;
 }
 
