@@ -24,6 +24,8 @@
 #include "vmm/cli/demo_screen.h"
 #include "vmm/cli/installation.h"
 #include "vmm/cli/outcome.h"
+#include "vmm/cli/report_file.h"
+#include "vmm/cli/run_options.h"
 
 /* Most that the agent may print; its own script prints some kilobytes. */
 #define OUTPUT_BYTES (1U << 20)
@@ -32,17 +34,15 @@
 #define MARKER       '\036' /* RS: what the script says of itself */
 
 static const char usage[] =
-	"usage: mvagent demo [--html FILE] [OPTIONS]\n"
-	"Shows what holds an agent in: one does honest work in a sample project, then goes for "
-	"your keys,\n"
-	"your hooks, the network, the environment and the clipboard, each shown with what stopped "
-	"it; then\n"
-	"the page of 'mvagent review' for that very policy. All of it is in a new directory, which "
-	"goes\n"
-	"afterwards.\n"
+	"usage: mvagent demo [--html FILE] [OPTIONS]       (all options of 'mvagent run' as well)\n"
+	"Shows what holds an agent in: one does honest work in a sample project, then goes for\n"
+	"your keys, your hooks, the network, the environment and the clipboard, each shown with\n"
+	"what stopped it; then the page of 'mvagent review' for that very policy. All of it is in\n"
+	"a new directory, which goes afterwards.\n"
 	"\n"
 	"  --html FILE           the page of the review, to print\n"
-	"  OPTIONS               of 'mvagent run', given to both: --root IMAGE, --memory SIZE...\n"
+	"  OPTIONS               of 'mvagent run', given to both: --root IMAGE, --memory SIZE...;\n"
+	"                        relative paths in them begin at the sample project\n"
 	"  -h, --help            this text\n"
 	"\n"
 	"Exit status: 0 when no attempt succeeded, 1 when one did, 125 when it could not be "
@@ -54,7 +54,7 @@ struct demo {
 	struct demo_watch watch;
 	struct installation installation;
 	char program[PATH_MAX];
-	const char *html;
+	char *html; /* from the root on; allocated, or NULL */
 	int option_count;
 	char **options; /* for run and review */
 
@@ -213,11 +213,12 @@ static int run_agent(struct demo *demo)
 	demo_child_add(&child, "run");
 	demo_child_add(&child, "--user");
 	demo_child_add(&child, "root");
-	demo_child_add(&child, "--json");
-	demo_child_add(&child, "../run.json");
 	demo_child_add(&child, "--share");
 	demo_child_add(&child, ".");
 	add_policy(demo, &child);
+	/* The last one counts. */
+	demo_child_add(&child, "--json");
+	demo_child_add(&child, "../run.json");
 	demo_child_add(&child, "--");
 	demo_child_add(&child, "sh");
 	demo_child_add(&child, "-c");
@@ -284,10 +285,49 @@ static int conclude(const struct demo *demo)
 	return through ? EXIT_DEMO_THROUGH : stopped ? 0 : EXIT_MVAGENT;
 }
 
+static int refuse(const char *word, const char *why)
+{
+	log_error("demo: '%s' %s; see 'mvagent demo --help'", word, why);
+	return -EINVAL;
+}
+
+/* Whether `mvagent run` takes the options, in the project as it will: there relative paths begin,
+ * and the demo's variable is set by now. Parsing takes ":ro" and the like off, so of copies. */
+static int check_options(const struct demo *demo)
+{
+	static const struct option none[] = {{NULL, 0, NULL, 0}};
+	const struct run_more_options more = {.usage = usage,
+					      .help = "mvagent demo --help' or 'mvagent run --help",
+					      .options = none};
+	char *words[DEMO_CHILD_WORDS] = {(char *)"demo"};
+	struct run_options options;
+	enum run_options_result result = RUN_OPTIONS_ERROR;
+	int error = 0;
+
+	for (int i = 0; !error && i < demo->option_count; i++) {
+		words[i + 1] = strdup(demo->options[i]);
+		error = words[i + 1] ? 0 : log_errno(-ENOMEM, "cannot keep the options");
+	}
+	if (!error) {
+		result = run_options_parse_more(&options, &more, demo->option_count + 1, words);
+		error = result == RUN_OPTIONS_ERROR ? -EINVAL : 0;
+		if (!error && *options.command)
+			error = refuse(*options.command,
+				       "has no place here: the demo brings its agent");
+		run_options_free(&options);
+	}
+	for (int i = 0; i < demo->option_count; i++)
+		free(words[i + 1]);
+	return error;
+}
+
 static int show(struct demo *demo)
 {
 	int status, error = demo_place_create(&demo->place);
 
+	if (!error && chdir(demo->place.project) < 0)
+		error = log_errno(-errno, "cannot enter %s", demo->place.project);
+	error = error ? error : check_options(demo);
 	if (error)
 		return EXIT_MVAGENT;
 	demo_screen_title(&demo->screen,
@@ -310,27 +350,49 @@ static int show(struct demo *demo)
 
 /* --- the command line --- */
 
+/* The page is made at the end, in another directory: whether it can be is found out now. */
+static int set_html(struct demo *demo, const char *path)
+{
+	char directory[PATH_MAX];
+	struct report_file file;
+	int error = report_file_open(&file, "--html", path);
+
+	if (error)
+		return error;
+	report_file_close(&file);
+	free(demo->html);
+	demo->html = NULL;
+	if (!getcwd(directory, sizeof(directory)))
+		return log_errno(-errno, "--html %s: cannot tell where that is", path);
+	if (path[0] == '/' || strcmp(path, "-") == 0)
+		demo->html = strdup(path);
+	else if (asprintf(&demo->html, "%s/%s", directory, path) < 0)
+		demo->html = NULL;
+	return demo->html ? 0 : log_errno(-ENOMEM, "cannot keep --html");
+}
+
 /* Takes --html out of the options. 0, 1 when all is done, or -errno with the sentence printed. */
 static int parse(struct demo *demo, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
+	int error = 0;
+
+	for (int i = 1; !error && i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			fputs(usage, stdout);
 			return 1;
 		}
-		if (strncmp(argv[i], "--html=", 7) == 0) {
-			demo->html = argv[i] + 7;
-		} else if (strcmp(argv[i], "--html") == 0 && i + 1 < argc) {
-			demo->html = argv[++i];
-		} else if (strcmp(argv[i], "--html") == 0 || strcmp(argv[i], "--") == 0) {
-			return log_errno(-EINVAL, "demo: '%s' %s; see 'mvagent demo --help'",
-					 argv[i],
-					 argv[i][2] ? "needs a file" : "has no place here");
-		} else {
+		if (strncmp(argv[i], "--html=", 7) == 0)
+			error = set_html(demo, argv[i] + 7);
+		else if (strcmp(argv[i], "--html") == 0 && i + 1 < argc)
+			error = set_html(demo, argv[++i]);
+		else if (strcmp(argv[i], "--html") == 0)
+			error = refuse(argv[i], "needs a file");
+		else if (strcmp(argv[i], "--") == 0)
+			error = refuse(argv[i], "has no place here");
+		else
 			demo->options[demo->option_count++] = argv[i];
-		}
 	}
-	return 0;
+	return error;
 }
 
 static void block_signals(void)
@@ -371,6 +433,7 @@ int demo_command(int argc, char **argv)
 		demo_place_destroy(&demo->place);
 	}
 	free(demo->answers);
+	free(demo->html);
 	free(demo);
 	return status;
 }
