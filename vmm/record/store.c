@@ -50,8 +50,11 @@ int record_store_open(const char *given, bool create, char path[PATH_MAX])
 	fd = open(wanted, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && !given)
 		return -ENOENT;
-	if (fd < 0 || !realpath(wanted, path))
-		return log_errno(-errno, "cannot open the directory for records, %s", wanted);
+	if (fd < 0 || !realpath(wanted, path)) {
+		error = log_errno(-errno, "cannot open the directory for records, %s", wanted);
+		return error == -ENOENT ? -ENOTDIR
+					: error; /* ENOENT means: none, and all is well */
+	}
 	error = create ? check_owner(fd, path) : 0;
 	return error ? error : fd_take(&fd);
 }

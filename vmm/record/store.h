@@ -14,8 +14,8 @@
 #define RECORD_KEY_NAME   "record.key"
 
 /* Opens the directory of records: @given, or the user's own. @create: makes it when it is not
- * there. Its path, without links in it, is in @path. fd, -ENOENT when it is not there (without a
- * sentence, unless it was given), or -errno with the sentence printed. */
+ * there. Its path, without links in it, is in @path. fd, -ENOENT without a sentence when the user
+ * has none yet, or another -errno with the sentence printed, also when @given is not there. */
 int record_store_open(const char *given, bool create, char path[PATH_MAX]);
 
 /* The names of all runs on record, oldest first. 0 or -errno; destroy in every case. */
