@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "vmm/base/log.h"
 #include "vmm/base/number.h"
@@ -76,18 +77,23 @@ static int add_preset(struct run_network *network, const char *name)
 {
 	struct installation installation;
 	char part[64], path[PATH_MAX];
+	bool is_name;
 	int error = installation_find(&installation);
 
 	if (error)
 		return error;
-	if (!*name || strlen(name) > 32 ||
-	    strspn(name, "abcdefghijklmnopqrstuvwxyz") != strlen(name)) {
-		log_error("--allow-preset %s: there is no such list", name);
-		return -EINVAL;
-	}
-	snprintf(part, sizeof(part), "allow/%s", name);
+	/* Of other names none is looked for: they could lead elsewhere. */
+	is_name = *name && strlen(name) <= 32 &&
+		  strspn(name, "abcdefghijklmnopqrstuvwxyz") == strlen(name);
+	snprintf(part, sizeof(part), "allow/%s", is_name ? name : "");
 	if (installation_file(&installation, part, path) < 0)
 		return -ENAMETOOLONG;
+	if (!is_name || access(path, F_OK) < 0) {
+		log_error("--allow-preset %s: there is no such list; it is anthropic, openai or "
+			  "google",
+			  name);
+		return -EINVAL;
+	}
 	return add_file(network, "--allow-preset", name, path);
 }
 

@@ -36,6 +36,10 @@ static size_t split_port(const char *text, const char *origin, uint16_t *port)
 	if (!colon || (text[0] != '[' && strchr(text, ':') != colon) ||
 	    (text[0] == '[' && text[strlen(text) - 1] == ']'))
 		return strlen(text);
+	if (strstr(text, "://")) {
+		log_error("%s: that is an URL; give the host alone, such as example.com", origin);
+		return 0;
+	}
 	if (number_parse(colon + 1, 1, UINT16_MAX, &number) < 0) {
 		log_error("%s: '%s' is no port: it is a number from 1 to 65535", origin, colon + 1);
 		return 0;
