@@ -199,8 +199,8 @@ def test_the_process_that_signs():
 def test_options_that_are_wrong():
     with hosts() as (place, path, git, other, options):
         for words, environment, part in (
-                (["--ssh-agent", "git.test"], {}, "give KEYPATTERN@HOST"),
-                (["--ssh-agent", "ada@127.0.0.1"], {}, "give KEYPATTERN@HOST"),
+                (["--ssh-agent", "git.test"], {}, "give KEY@HOST"),
+                (["--ssh-agent", "ada@127.0.0.1"], {}, "give KEY@HOST"),
                 (["--ssh-agent", f"ada@other.test:{other}", "--known-hosts", str(place / "known")], {}, f"has no key of [other.test]:{other}"),
                 (["--ssh-agent", f"ada@git.test:{git}", "--known-hosts", "/nowhere"], {}, "--known-hosts /nowhere: cannot read it"),
                 ([*options], {"SSH_AUTH_SOCK": ""}, "SSH_AUTH_SOCK is not set"),

@@ -61,7 +61,7 @@ static void test_words(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		assert_true(add(f, bad[i]) < 0);
-		capture_expect_sentence(&f->capture, "give KEYPATTERN@HOST");
+		capture_expect_sentence(&f->capture, "give KEY@HOST");
 	}
 	assert_int_equal(add(f, "ada@laptop@Git.Test"), 0);
 	assert_int_equal(add(f, "SHA256:abc@other.test:2222"), 0);

@@ -25,7 +25,7 @@
 
 static int is_wrong(const char *value)
 {
-	log_error("--ssh-agent %s: give KEYPATTERN@HOST: what ssh-add -l says of a key (its "
+	log_error("--ssh-agent %s: give KEY@HOST: what ssh-add -l says of a key (its "
 		  "comment, with * for any part, or its SHA256:...), and the full name of a host",
 		  value);
 	return -EINVAL;

@@ -16,7 +16,7 @@ struct run_sign {
 	char *guest_lines;          /* of a known_hosts file for the guest; allocated */
 };
 
-/* KEYPATTERN@HOST[:PORT]. Also allows the host. 0 or -errno with the sentence printed. */
+/* KEY@HOST[:PORT]. Also allows the host. 0 or -errno with the sentence printed. */
 int run_sign_add(struct run_sign *sign, struct route_policy *policy, const char *value);
 
 /* Finds the hosts' keys in the user's known_hosts, and writes .guest_lines. 0 or -errno with the
