@@ -25,14 +25,17 @@ static const char usage[] =
 	"standard input:\n"
 	"  docker save python:3.12 | mvagent image import python -\n"
 	"\n"
-	"  --max-size SIZE   the files may have that much in them, in MiB or with suffix M or G\n"
-	"                    (default: 32G)\n"
+	"  --max-size SIZE   import: the files may have that much in them, in MiB or with suffix "
+	"M\n"
+	"                    or G (default: 32G)\n"
 	"  --package NAME    build: one more package; may be given several times\n"
 	"  --json            list, show: as JSON\n"
-	"  --allow-degraded  import even where the host allows neither namespaces nor Landlock\n"
+	"  --allow-degraded  import: even where the host allows neither namespaces nor Landlock\n"
 	"  -h, --help        this text\n";
 
 enum { OPTION_MAX_SIZE = OPTION_FIRST, OPTION_PACKAGE, OPTION_JSON, OPTION_ALLOW_DEGRADED };
+
+#define OPTION_BIT(option) (1U << ((option)-OPTION_FIRST))
 
 static const struct option long_options[] = {
 	{"help", no_argument, NULL, OPTION_HELP},
@@ -73,6 +76,7 @@ static int apply(void *context, int option, char *value)
 {
 	struct image_options *options = context;
 
+	options->given |= OPTION_BIT(option);
 	switch (option) {
 	case OPTION_MAX_SIZE:
 		return set_maximum(options, value);
@@ -100,16 +104,33 @@ struct verb {
 	const char *name;
 	unsigned int minimum; /* of words after it */
 	unsigned int maximum;
+	unsigned int options;
 	const char *wanted;
 };
 
 static const struct verb verbs[IMAGE_VERBS] = {
-	[IMAGE_IMPORT] = {"import", 2, 2, "NAME and an archive, a directory or '-'"},
-	[IMAGE_BUILD] = {"build", 0, 1, "one NAME, or none"},
-	[IMAGE_LIST] = {"list", 0, 0, "nothing"},
-	[IMAGE_SHOW] = {"show", 1, 1, "one NAME"},
-	[IMAGE_REMOVE] = {"remove", 1, UINT32_MAX, "at least one NAME"},
+	[IMAGE_IMPORT] = {"import", 2, 2,
+			  OPTION_BIT(OPTION_MAX_SIZE) | OPTION_BIT(OPTION_ALLOW_DEGRADED),
+			  "NAME and an archive, a directory or '-'"},
+	[IMAGE_BUILD] = {"build", 0, 1, OPTION_BIT(OPTION_PACKAGE), "one NAME, or none"},
+	[IMAGE_LIST] = {"list", 0, 0, OPTION_BIT(OPTION_JSON), "no NAME"},
+	[IMAGE_SHOW] = {"show", 1, 1, OPTION_BIT(OPTION_JSON), "one NAME"},
+	[IMAGE_REMOVE] = {"remove", 1, UINT32_MAX, 0, "at least one NAME"},
 };
+
+/* An option of another verb would do nothing here. */
+static int check_given(const struct image_options *options, const struct verb *verb)
+{
+	for (const struct option *option = long_options; option->name; option++) {
+		if (option->val < OPTION_FIRST || (verb->options & OPTION_BIT(option->val)) ||
+		    !(options->given & OPTION_BIT(option->val)))
+			continue;
+		log_error("image %s: --%s has no place here; see 'mvagent image --help'",
+			  verb->name, option->name);
+		return -EINVAL;
+	}
+	return 0;
+}
 
 /* The first word is the verb; which others it takes. */
 static int check(struct image_options *options)
@@ -129,6 +150,8 @@ static int check(struct image_options *options)
 	verb = &verbs[options->verb];
 	options->word_count--;
 	options->words++;
+	if (check_given(options, verb) < 0)
+		return -EINVAL;
 	if (options->word_count >= verb->minimum && options->word_count <= verb->maximum)
 		return 1;
 	log_error("image %s: give %s (see 'mvagent image --help')", verb->name, verb->wanted);

@@ -13,6 +13,7 @@ struct image_options {
 	uint64_t maximum; /* bytes of contents */
 	bool json;
 	bool allow_degraded;
+	unsigned int given; /* options, by bits: each verb takes some */
 	unsigned int word_count;
 	char **words; /* names and sources, as given: argv's */
 	unsigned int package_count;

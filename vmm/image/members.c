@@ -138,7 +138,9 @@ int members_scan(struct members *members, int fd, uint64_t bytes)
 				? -EBADMSG
 				: 0;
 		if (error)
-			log_error("it is no tar archive");
+			log_error("what was given is no tar archive: import takes one of the OCI, "
+				  "of docker save or of a "
+				  "root file system, compressed or not, or a directory");
 		else
 			error = scan(members, archive);
 	}
