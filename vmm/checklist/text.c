@@ -78,7 +78,7 @@ void page_print(const cJSON *page, FILE *stream, bool colour)
 	}
 	print_register(page, stream, colour);
 	fprintf(stream,
-		"\n%d hold, %d are open, %d are open on purpose, %d were not asked. Run %s, policy "
+		"\n%d hold, %d open, %d open on purpose, %d not asked. Run %s, policy "
 		"%.12s, signed by %.12s\n",
 		count_of(page, "holds"), count_of(page, "open"), count_of(page, "on_purpose"),
 		count_of(page, "not_asked"), page_text(page, "run"),

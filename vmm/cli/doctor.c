@@ -26,6 +26,10 @@
 static const char usage[] =
 	"usage: mvagent doctor [--json]\n"
 	"Checks whether this machine can run mvagent, and says what to do where it cannot.\n"
+	"\n"
+	"  --json            as a JSON object\n"
+	"  -h, --help        this text\n"
+	"\n"
 	"Exit status: 0 when it can, 125 when something that is needed is missing.\n";
 
 static void check_kernel(struct diagnosis *diagnosis)
@@ -135,7 +139,7 @@ static void print_text(const struct diagnosis *diagnosis)
 	for (unsigned int i = 0; i < diagnosis->count; i++) {
 		const struct check *check = &diagnosis->checks[i];
 
-		printf("%-4s %-13s %s\n",
+		printf("%-4s %-14s %s\n",
 		       check->good     ? "ok"
 		       : check->needed ? "NO"
 				       : "note",

@@ -37,9 +37,9 @@ static const char log_usage[] = "usage: mvagent log [-f] [RUN] [OPTIONS]\n"
 				"  --json            the lines as they are\n" DIRECTORY_HELP;
 
 static const char prune_usage[] =
-	"usage: mvagent runs prune --keep N | --older AGE\n"
+	"usage: mvagent runs prune [--keep N] [--older AGE] [--record DIR]\n"
 	"Removes records of runs that have ended, and of those under review what was applied or\n"
-	"discarded. Runs with changes that wait for review stay.\n"
+	"discarded. Runs with changes that wait for review stay. Give --keep, --older or both.\n"
 	"\n"
 	"  --keep N          all but the newest N\n"
 	"  --older AGE       those that began longer ago: 12h, 30d, 8w (suffixes s, m, h, d, w);\n"

@@ -47,7 +47,7 @@ static const char discard_usage[] =
 static const char runs_usage[] =
 	"usage: mvagent runs [--json] [--record DIR]\n"
 	"       mvagent runs --repair [--record DIR]\n"
-	"       mvagent runs prune --keep N | --older AGE\n"
+	"       mvagent runs prune [--keep N] [--older AGE] [--record DIR]\n"
 	"Lists the runs that are on record, and what became of the changes of those with\n"
 	"--share DIR:review; 'prune' removes records, see 'mvagent runs prune --help'.\n"
 	"\n"
@@ -55,8 +55,8 @@ static const char runs_usage[] =
 	"                    left of them, and remove what nobody needs\n"
 	"  --json            as a JSON array\n"
 	"  --record DIR      where the records are, if not in your state directory\n"
-	"  --keep N          remove all but the newest N\n"
-	"  --older AGE       remove those that began longer ago, such as 30d\n"
+	"  --keep N          prune: all but the newest N\n"
+	"  --older AGE       prune: those that began longer ago, such as 30d\n"
 	"  -h, --help        this text\n";
 
 enum { OPTION_STAT = OPTION_FIRST, OPTION_UNPROTECT, OPTION_MOVED, OPTION_JSON, OPTION_RECORD };

@@ -77,7 +77,7 @@ static const char usage[] =
 	"  --known-hosts FILE    where that host's own key is, instead of your known_hosts\n"
 	"  --cpus N              virtual processors, 1 to 16 (default: 2, or what the host has)\n"
 	"  --memory SIZE         guest memory in MiB, or with suffix M or G (default: 2G)\n"
-	"  --timeout SECONDS     end the command after that time (suffixes s, m, h)\n"
+	"  --timeout TIME        end the command after so many seconds (suffixes s, m, h)\n"
 	"  --cgroup LIMITS       bound what the run takes of this host, all in all: memory=SIZE,\n"
 	"                        pids=NUMBER, cpu=PERCENT%, io=SIZE per second, with commas\n"
 	"                        between; needs a control group of yours ('mvagent doctor')\n"
