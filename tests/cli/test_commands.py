@@ -17,7 +17,7 @@ import tempfile
 import traceback
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["run", "diff", "apply", "discard", "runs", "record", "log", "root", "image", "policy", "review", "doctor", "selftest", "version"]
+COMMANDS = ["run", "diff", "apply", "discard", "runs", "record", "log", "root", "image", "policy", "review", "demo", "doctor", "selftest", "version"]
 # For the project's own tests; run_options.c says so.
 UNDOCUMENTED = {"--trap-registers", "--no-io-uring", "--no-notes"}
 
@@ -145,6 +145,42 @@ def test_what_is_wrong_with_options_is_told_before_the_machine():
             assert done.returncode == 125 and wanted in done.stderr, (words, done)
             assert "kvm" not in done.stderr.lower(), done.stderr
             assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_what_is_wrong_is_one_sentence_that_names_it():
+    with tempfile.TemporaryDirectory() as state:
+        env = {**os.environ, "XDG_STATE_HOME": state, "XDG_DATA_HOME": state, "TMPDIR": state}
+        for words, wanted in ((["demo", "--html"], "demo: '--html' needs a file"),
+                              (["demo", "--", "true"], "demo: '--' has no place here"),
+                              (["demo", "true"], "demo: 'true' has no place here"),
+                              (["demo", "--no-such-option"], "unknown option '--no-such-option'"),
+                              (["demo", "--html", "/nowhere/x"], "--html /nowhere/x: cannot write there"),
+                              (["demo", "--memory", "much"], "--memory much"),
+                              (["review", "--html", "/nowhere/x"], "--html /nowhere/x: cannot write there"),
+                              (["review", "--register", "/nowhere/x.csv"], "--register /nowhere/x.csv: cannot"),
+                              (["review", "--from", "nothing"], "--from nothing: there is no such record"),
+                              (["run", "--json", "/nowhere/x", "--", "true"], "--json /nowhere/x: cannot write there"),
+                              (["run", "--allow-preset", "nothing", "--", "true"], "anthropic, openai or google"),
+                              (["run", "--allow-preset", "../x", "--", "true"], "anthropic, openai or google"),
+                              (["run", "--allow", "https://example.com", "--", "true"], "give the host alone"),
+                              (["policy", "check", "https://example.com"], "give HOST or HOST:PORT"),
+                              (["image", "list", "--package", "x"], "image list: --package has no place here"),
+                              (["image", "build", "--json"], "image build: --json has no place here"),
+                              (["image", "list", "x"], "image list: give no NAME"),
+                              (["log", "--record", "/nowhere"], "directory for records, /nowhere"),
+                              (["runs", "--record", "/nowhere"], "directory for records, /nowhere"),
+                              (["runs", "--repair", "--record", "/nowhere"], "directory for records, /nowhere"),
+                              (["runs", "prune", "--keep", "1", "--record", "/nowhere"], "for records, /nowhere")):
+            done = mvagent(*words, env=env)
+            assert done.returncode == 125 and wanted in done.stderr, (words, done)
+            assert done.stderr.count("\n") == 1 and "Invalid argument" not in done.stderr, done.stderr
+            assert not any(name.startswith("mvagent-demo") for name in os.listdir(state)), words
+
+
+def test_demo_finds_the_place_of_its_page_where_it_was_called():
+    with tempfile.TemporaryDirectory() as directory:
+        done = mvagent("demo", "--html", "nowhere/page.html", cwd=directory)
+        assert done.returncode == 125 and "--html nowhere/page.html: cannot write there" in done.stderr, done
 
 
 def test_doctor_tells_of_shares():
