@@ -50,7 +50,7 @@ static size_t split(const char *word, uint16_t *port)
 	if (!colon || address_read(word, strlen(word), &address) == 0)
 		return strlen(word);
 	if (strstr(word, "://")) {
-		log_error("policy check: %s is an URL; give HOST or HOST:PORT", word);
+		log_error("policy check: %s is a URL; give HOST or HOST:PORT", word);
 		return 0;
 	}
 	if (number_parse(colon + 1, 1, UINT16_MAX, &number) < 0) {

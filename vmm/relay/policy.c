@@ -37,7 +37,7 @@ static size_t split_port(const char *text, const char *origin, uint16_t *port)
 	    (text[0] == '[' && text[strlen(text) - 1] == ']'))
 		return strlen(text);
 	if (strstr(text, "://")) {
-		log_error("%s: that is an URL; give the host alone, such as example.com", origin);
+		log_error("%s: that is a URL; give the host alone, such as example.com", origin);
 		return 0;
 	}
 	if (number_parse(colon + 1, 1, UINT16_MAX, &number) < 0) {
