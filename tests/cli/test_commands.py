@@ -166,6 +166,7 @@ def test_what_is_wrong_is_one_sentence_that_names_it():
                               (["policy", "check", "https://example.com"], "give HOST or HOST:PORT"),
                               (["image", "list", "--package", "x"], "image list: --package has no place here"),
                               (["image", "build", "--json"], "image build: --json has no place here"),
+                              (["run", "--root", "x@sha256:12", "--", "true"], "64 hexadecimal digits"),
                               (["image", "list", "x"], "image list: give no NAME"),
                               (["log", "--record", "/nowhere"], "directory for records, /nowhere"),
                               (["runs", "--record", "/nowhere"], "directory for records, /nowhere"),

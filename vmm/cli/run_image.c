@@ -71,6 +71,12 @@ int run_image_open(struct run_image *image, const char *root)
 	fd = open(root, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd >= 0)
 		return fd;
+	if (errno == ENOENT && strstr(root, "@" DIGEST_PREFIX)) {
+		log_error("--root %s: a digest is " DIGEST_PREFIX
+			  " and 64 hexadecimal digits, as 'mvagent image list' shows it",
+			  root);
+		return -ENOENT;
+	}
 	if (errno == ENOENT && !strchr(root, '/')) {
 		log_error("--root %s: there is neither an image of that name ('mvagent image "
 			  "list') nor a file",
