@@ -98,9 +98,10 @@ void selftest_output_end(struct selftest_output *output, uint64_t seed, double s
 	if (output->json)
 		print_json(output, seed, seconds);
 	else
-		printf("%u attacks held, %u got through; %llu tries and %llu checks in %.1f s from "
+		printf("%u attack%s held, %u got through; %llu tries and %llu checks in %.1f s "
+		       "from "
 		       "seed %llu; the machine answered within %.0f ms\n",
-		       output->held, output->failed, (unsigned long long)output->tries,
-		       (unsigned long long)output->checks, seconds, (unsigned long long)seed,
-		       output->slowest_ms);
+		       output->held, output->held == 1 ? "" : "s", output->failed,
+		       (unsigned long long)output->tries, (unsigned long long)output->checks,
+		       seconds, (unsigned long long)seed, output->slowest_ms);
 }
