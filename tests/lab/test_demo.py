@@ -10,7 +10,7 @@ def demo(place, *options, status):
     """What it prints; all that it made is gone afterwards."""
     env = dict(os.environ, TMPDIR=str(place), HOME=str(place / "home"))
     (place / "home").mkdir(exist_ok=True)
-    result = mvagent("demo", *ROOT, *options, env=env, limit=400)
+    result = mvagent("demo", *ROOT, *options, env=env, cwd=str(place), limit=400)
     expect_equal(result.status, status, f"exit status ({result.out[-400:]} {result.err[-800:]})")
     expect_equal([p.name for p in place.iterdir() if p.name.startswith("mvagent")], [], "left behind")
     return result
@@ -19,7 +19,7 @@ def demo(place, *options, status):
 def test_all_is_stopped():
     with directory() as place:
         page = place / "page.html"
-        result = demo(place, "--html", str(page), status=0)
+        result = demo(place, "--html", "page.html", "--json", "run.json", status=0)
         expect_in("FAILED: 'Hello,Ada!', not 'Hello, Ada!'", result.out)
         expect_in("all tests pass", result.out)
         expect_in("Put a space in the greeting", result.out)
