@@ -317,7 +317,8 @@ static void test_random_names(void **state)
 		unsigned int i;
 
 		random = random * 1664525U + 1013904223U;
-		snprintf(name, sizeof(name), "%s", policy_default(POLICY_HIDE, (random >> 20) % 28));
+		snprintf(name, sizeof(name), "%s",
+			 policy_default(POLICY_HIDE, (random >> 20) % 28));
 		if (strchr(name, '/'))
 			continue;
 		/* Two out of three have another character somewhere, or end there. */

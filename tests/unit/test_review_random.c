@@ -79,8 +79,8 @@ static bool is_opaque(int directory)
 }
 
 /*
- * What is to be of the two directories, either of which may be -1. Of an opaque one's host only what
- * is hidden counts: who replaced the directory could not know of it, and it stays.
+ * What is to be of the two directories, either of which may be -1. Of an opaque one's host only
+ * what is hidden counts: who replaced the directory could not know of it, and it stays.
  */
 static void list_both(struct listing *listing, int host, int upper, bool opaque, const char *path)
 {
