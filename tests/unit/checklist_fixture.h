@@ -175,4 +175,38 @@ static inline void fixture_free(struct fixture *fixture)
 	cJSON_Delete(fixture->outside.expiries);
 }
 
+/* A text of an object. */
+static inline const char *fixture_member(const cJSON *line, const char *name)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItem(line, name));
+}
+
+/* The first line of the record about such an event; NULL: there is none. */
+static inline cJSON *fixture_event(struct fixture *fixture, const char *name)
+{
+	cJSON *line;
+
+	cJSON_ArrayForEach(line, fixture->record)
+	{
+		if (strcmp(fixture_member(line, "event"), name) == 0)
+			return line;
+	}
+	return NULL;
+}
+
+static inline void fixture_drop_event(struct fixture *fixture, const char *name)
+{
+	cJSON_Delete(cJSON_DetachItemViaPointer(fixture->record, fixture_event(fixture, name)));
+}
+
+static inline cJSON *fixture_policy(struct fixture *fixture)
+{
+	return cJSON_GetObjectItem(fixture_event(fixture, "start"), "policy");
+}
+
+static inline void fixture_replace(cJSON *object, const char *name, const char *json)
+{
+	assert_true(cJSON_ReplaceItemInObject(object, name, cJSON_Parse(json)));
+}
+
 #endif

@@ -2,18 +2,13 @@
 /* The lines of a review: each holds where all is well, and each can fail, in each of its ways. */
 #include "tests/unit/checklist_fixture.h"
 
-static const char *member(const cJSON *line, const char *name)
-{
-	return cJSON_GetStringValue(cJSON_GetObjectItem(line, name));
-}
-
 static const cJSON *find(const cJSON *lines, const char *id)
 {
 	const cJSON *line;
 
 	cJSON_ArrayForEach(line, lines)
 	{
-		if (strcmp(member(line, "id"), id) == 0)
+		if (strcmp(fixture_member(line, "id"), id) == 0)
 			return line;
 	}
 	fail_msg("there is no line %s", id);
@@ -26,9 +21,10 @@ static void expect_fault(struct fixture *fixture, const char *id, const char *re
 	cJSON *lines = fixture_judge(fixture);
 	const cJSON *line = find(lines, id);
 
-	if (checklist_passes(line) || !strstr(member(line, "evidence"), reason))
-		fail_msg("%s: %s: %s", id, member(line, "answer"), member(line, "evidence"));
-	assert_string_equal(member(line, "answer"), "OPEN");
+	if (checklist_passes(line) || !strstr(fixture_member(line, "evidence"), reason))
+		fail_msg("%s: %s: %s", id, fixture_member(line, "answer"),
+			 fixture_member(line, "evidence"));
+	assert_string_equal(fixture_member(line, "answer"), "OPEN");
 	cJSON_Delete(lines);
 	fixture_free(fixture);
 }
@@ -38,37 +34,11 @@ static void expect_answer(struct fixture *fixture, const char *id, const char *a
 	cJSON *lines = fixture_judge(fixture);
 	const cJSON *line = find(lines, id);
 
-	if (strcmp(member(line, "answer"), answer) != 0)
-		fail_msg("%s: %s: %s", id, member(line, "answer"), member(line, "evidence"));
+	if (strcmp(fixture_member(line, "answer"), answer) != 0)
+		fail_msg("%s: %s: %s", id, fixture_member(line, "answer"),
+			 fixture_member(line, "evidence"));
 	assert_int_equal(cJSON_IsTrue(cJSON_GetObjectItem(line, "on_purpose")), purpose);
 	cJSON_Delete(lines);
-}
-
-static cJSON *event(struct fixture *fixture, const char *name)
-{
-	cJSON *line;
-
-	cJSON_ArrayForEach(line, fixture->record)
-	{
-		if (strcmp(member(line, "event"), name) == 0)
-			return line;
-	}
-	return NULL;
-}
-
-static void drop_event(struct fixture *fixture, const char *name)
-{
-	cJSON_Delete(cJSON_DetachItemViaPointer(fixture->record, event(fixture, name)));
-}
-
-static cJSON *policy(struct fixture *fixture)
-{
-	return cJSON_GetObjectItem(event(fixture, "start"), "policy");
-}
-
-static void replace(cJSON *object, const char *name, const char *json)
-{
-	assert_true(cJSON_ReplaceItemInObject(object, name, cJSON_Parse(json)));
 }
 
 static void test_all_is_well(void **state)
@@ -83,13 +53,13 @@ static void test_all_is_well(void **state)
 	assert_int_equal(cJSON_GetArraySize(lines), LINE_COUNT);
 	cJSON_ArrayForEach(line, lines)
 	{
-		const char *id = member(line, "id");
+		const char *id = fixture_member(line, "id");
 		const char *wanted = strcmp(id, "changes") == 0   ? "OPEN"
 				     : strcmp(id, "secrets") == 0 ? "NOT ASKED"
 								  : "HOLDS";
 
-		if (strcmp(member(line, "answer"), wanted) != 0)
-			fail_msg("%s: %s", id, member(line, "evidence"));
+		if (strcmp(fixture_member(line, "answer"), wanted) != 0)
+			fail_msg("%s: %s", id, fixture_member(line, "evidence"));
 		assert_true(checklist_passes(line));
 	}
 	cJSON_Delete(lines);
@@ -174,7 +144,8 @@ static void test_guest_that_lies(void **state)
 	fixture.outside.connections = 1;
 	expect_fault(&fixture, "inside", "connections came to this host");
 	fixture_make(&fixture);
-	replace(cJSON_GetObjectItem(event(&fixture, "end"), "machine"), "frames_dropped", "7");
+	fixture_replace(cJSON_GetObjectItem(fixture_event(&fixture, "end"), "machine"),
+			"frames_dropped", "7");
 	expect_fault(&fixture, "raw", "dropped only 7");
 	fixture_make(&fixture);
 	fixture_answer(&fixture, "list:.", FINDINGS_AGENT, "1 passwd%00");
@@ -184,19 +155,19 @@ static void test_guest_that_lies(void **state)
 	fixture_answer(&fixture, "list:.", FINDINGS_AGENT, "1 %c2%9b2J%00");
 	expect_fault(&fixture, "root", "lists %C2%9B2J, which");
 	fixture_make(&fixture);
-	drop_event(&fixture, "refusal");
+	fixture_drop_event(&fixture, "refusal");
 	expect_fault(&fixture, "changes", "0 of 1 refusals");
 	/* Of another name that ends alike. */
 	fixture_make(&fixture);
-	replace(event(&fixture, "refusal"), "path", "\"e\"");
+	fixture_replace(fixture_event(&fixture, "refusal"), "path", "\"e\"");
 	expect_fault(&fixture, "changes", "0 of 1 refusals");
 	fixture_make(&fixture); /* a refusal in one share is none in another */
-	cJSON_AddItemToArray(cJSON_GetObjectItem(policy(&fixture), "shares"),
+	cJSON_AddItemToArray(cJSON_GetObjectItem(fixture_policy(&fixture), "shares"),
 			     cJSON_Parse("{\"host\":\"/b\",\"guest\":\"/c\",\"mode\":\"rw\"}"));
 	fixture_add(&fixture, LINE_CHANGES, TRY_PROTECTED, "mkdir:/c/.vscode", "-13 ", "-13 ");
 	expect_fault(&fixture, "changes", "1 of 2 refusals");
 	fixture_make(&fixture);
-	drop_event(&fixture, "network");
+	fixture_drop_event(&fixture, "network");
 	expect_fault(&fixture, "log", "not on record");
 	fixture_make(&fixture);
 	fixture_answer(&fixture, "tcp:10.0.0.1/80", FINDINGS_AGENT, "-101 swordfish");
@@ -213,8 +184,8 @@ static void expect_evidence(struct fixture *fixture, const char *id, const char 
 {
 	cJSON *lines = fixture_judge(fixture);
 
-	if (!strstr(member(find(lines, id), "evidence"), text) == there)
-		fail_msg("%s: %s", id, member(find(lines, id), "evidence"));
+	if (!strstr(fixture_member(find(lines, id), "evidence"), text) == there)
+		fail_msg("%s: %s", id, fixture_member(find(lines, id), "evidence"));
 	cJSON_Delete(lines);
 }
 
@@ -227,12 +198,12 @@ static void test_evidence_is_true(void **state)
 	fixture_make(&fixture);
 	expect_evidence(&fixture, "outside", "no process of the run had a network", true);
 	expect_evidence(&fixture, "after", "nothing outlives the machine", true);
-	replace(cJSON_GetObjectItem(policy(&fixture), "network"), "published",
-		"[{\"address\":\"127.0.0.1\",\"port\":8080,\"guest_port\":80}]");
-	cJSON_AddItemToArray(cJSON_GetObjectItem(event(&fixture, "walls"), "processes"),
+	fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"), "published",
+			"[{\"address\":\"127.0.0.1\",\"port\":8080,\"guest_port\":80}]");
+	cJSON_AddItemToArray(cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"),
 			     cJSON_Parse("{\"process\":\"mvagent-relay\",\"missing\":[],"
 					 "\"capabilities\":\"0000000000000000\"}"));
-	cJSON_AddItemToObject(policy(&fixture), "secrets",
+	cJSON_AddItemToObject(fixture_policy(&fixture), "secrets",
 			      cJSON_Parse("[{\"name\":\"MY_TOKEN\"}]"));
 	expect_evidence(&fixture, "outside", "no process of the run had a network", false);
 	expect_evidence(&fixture, "outside", "mvagent-relay has a network", true);
@@ -246,7 +217,7 @@ static void fixture_make_secret(struct fixture *fixture)
 	static const char text[] = "85 PATH=/bin%00HOME=/home/ada%00MY_TOKEN=placehold%00";
 
 	fixture_make(fixture);
-	cJSON_AddItemToObject(policy(fixture), "secrets",
+	cJSON_AddItemToObject(fixture_policy(fixture), "secrets",
 			      cJSON_Parse("[{\"name\":\"MY_TOKEN\",\"hosts\":[\"api:443\"]}]"));
 	cJSON_Delete(fixture->outside.variables);
 	fixture->outside.variables = cJSON_Parse("[\"PATH\",\"HOME\",\"MY_TOKEN\"]");
@@ -305,10 +276,12 @@ static void test_other_ways_to_fail(void **state)
 	fixture_answer(&fixture, "read:boot_id", FINDINGS_AGENT, "-2 ");
 	expect_fault(&fixture, "machine", "cannot be told");
 	fixture_make(&fixture);
-	replace(cJSON_GetObjectItem(event(&fixture, "end"), "machine"), "exits", "0");
+	fixture_replace(cJSON_GetObjectItem(fixture_event(&fixture, "end"), "machine"), "exits",
+			"0");
 	expect_fault(&fixture, "machine", "no exit");
 	fixture_make(&fixture);
-	replace(cJSON_GetObjectItem(event(&fixture, "start"), "host"), "kvm", "\"software\"");
+	fixture_replace(cJSON_GetObjectItem(fixture_event(&fixture, "start"), "host"), "kvm",
+			"\"software\"");
 	expect_fault(&fixture, "machine", "KVM");
 	fixture_make(&fixture);
 	fixture.outside.filter_left = 5;
@@ -327,22 +300,23 @@ static void test_walls(void **state)
 	for (int i = 0; i < 2; i++) {
 		fixture_make(&fixture);
 		server = cJSON_GetArrayItem(
-			cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), 1);
-		replace(server, "missing", "[\"landlock\"]");
+			cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"), 1);
+		fixture_replace(server, "missing", "[\"landlock\"]");
 		expect_fault(&fixture, i ? "root" : "walls", "landlock");
 		fixture_make(&fixture);
-		drop_event(&fixture, "walls");
+		fixture_drop_event(&fixture, "walls");
 		expect_fault(&fixture, i ? "root" : "walls", "never started");
 	}
 	fixture_make(&fixture);
-	server = cJSON_GetArrayItem(cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), 1);
-	replace(server, "capabilities", "\"0000000000000400\"");
+	server = cJSON_GetArrayItem(
+		cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"), 1);
+	fixture_replace(server, "capabilities", "\"0000000000000400\"");
 	expect_fault(&fixture, "walls", "has capabilities");
 	for (int i = 0; i < 2; i++) { /* what the file server may keep, and nobody else */
 		fixture_make(&fixture);
 		server = cJSON_GetArrayItem(
-			cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), i);
-		replace(server, "capabilities", "\"000000000000000a\"");
+			cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"), i);
+		fixture_replace(server, "capabilities", "\"000000000000000a\"");
 		if (i)
 			expect_answer(&fixture, "walls", "HOLDS", false);
 		else
@@ -350,15 +324,17 @@ static void test_walls(void **state)
 	}
 	fixture_free(&fixture);
 	fixture_make(&fixture);
-	server = cJSON_GetArrayItem(cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), 1);
+	server = cJSON_GetArrayItem(
+		cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"), 1);
 	cJSON_AddItemToObject(server, "not_told", cJSON_Parse("[\"mounts\"]"));
 	expect_fault(&fixture, "walls", "cannot be told of mvagent-fs");
 	fixture_make(&fixture);
-	server = cJSON_GetArrayItem(cJSON_GetObjectItem(event(&fixture, "walls"), "processes"), 1);
-	replace(server, "process", "\"mvagent-relay\"");
+	server = cJSON_GetArrayItem(
+		cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"), 1);
+	fixture_replace(server, "process", "\"mvagent-relay\"");
 	expect_fault(&fixture, "outside", "yet a process with a network");
 	fixture_make(&fixture); /* the user takes it as it is, without a reason */
-	replace(policy(&fixture), "allow_degraded", "true");
+	fixture_replace(fixture_policy(&fixture), "allow_degraded", "true");
 	expect_fault(&fixture, "walls", "what the host allows");
 }
 
@@ -390,16 +366,16 @@ static void test_what_is_opened(void **state)
 		cJSON *object;
 
 		fixture_make(&fixture);
-		object = policy(&fixture);
+		object = fixture_policy(&fixture);
 		if (cases[i].object)
 			object = cJSON_GetObjectItem(object, cases[i].object);
-		replace(object, cases[i].name, cases[i].json);
+		fixture_replace(object, cases[i].name, cases[i].json);
 		expect_answer(&fixture, cases[i].id, "OPEN", false);
 		fixture_free(&fixture);
 	}
 	fixture_make(&fixture);
-	replace(cJSON_GetObjectItem(policy(&fixture), "network"), "rules",
-		"[\"--allow example.com\",\"--deny x.example.com\"]");
+	fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"), "rules",
+			"[\"--allow example.com\",\"--deny x.example.com\"]");
 	expect_answer(&fixture, "outside", "OPEN", true);
 	fixture_free(&fixture);
 	for (size_t i = 0; i < 2; i++) { /* a host whose name begins with a digit is no address */
@@ -407,17 +383,19 @@ static void test_what_is_opened(void **state)
 						    "[\"--allow 2001:db8:1:2:3:4:5:6\"]"};
 
 		fixture_make(&fixture);
-		replace(cJSON_GetObjectItem(policy(&fixture), "network"), "rules", rules[i]);
+		fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"), "rules",
+				rules[i]);
 		expect_answer(&fixture, "inside", i ? "OPEN" : "HOLDS", false);
 		fixture_free(&fixture);
 	}
 	fixture_make(&fixture);
-	replace(event(&fixture, "start"), "reasons", "[]");
+	fixture_replace(fixture_event(&fixture, "start"), "reasons", "[]");
 	expect_answer(&fixture, "changes", "OPEN", false);
 	fixture_free(&fixture);
 	fixture_make(&fixture); /* a reason for one is none for another */
-	replace(cJSON_GetArrayItem(cJSON_GetObjectItem(policy(&fixture), "shares"), 0), "host",
-		"\"/home/ada/repo2\"");
+	fixture_replace(
+		cJSON_GetArrayItem(cJSON_GetObjectItem(fixture_policy(&fixture), "shares"), 0),
+		"host", "\"/home/ada/repo2\"");
 	expect_answer(&fixture, "changes", "OPEN", false);
 	fixture_free(&fixture);
 }
@@ -433,12 +411,14 @@ static void test_secret(void **state)
 	expect_answer(&fixture, "secrets", "OPEN", false);
 	fixture_free(&fixture);
 	fixture_make_secret(&fixture);
-	replace(event(&fixture, "start"), "reasons",
+	fixture_replace(
+		fixture_event(&fixture, "start"), "reasons",
 		"[{\"option\":\"--secret\",\"value\":\"MY_TOKEN\",\"why\":\"it asks the model\"}]");
 	expect_answer(&fixture, "secrets", "OPEN", true);
 	fixture_free(&fixture);
 	fixture_make_secret(&fixture);
-	replace(event(&fixture, "start"), "reasons",
+	fixture_replace(
+		fixture_event(&fixture, "start"), "reasons",
 		"[{\"option\":\"--secret\",\"value\":\"MY_TOKEN\",\"why\":\"it asks the model\"}]");
 	fixture_answer(&fixture, "tcp:10.0.0.1/80", FINDINGS_AGENT, "-101 swordfish");
 	expect_answer(&fixture, "secrets", "OPEN", false);
@@ -452,8 +432,8 @@ static void test_reason_is_no_excuse(void **state)
 
 	(void)state;
 	fixture_make(&fixture);
-	replace(cJSON_GetObjectItem(policy(&fixture), "network"), "rules",
-		"[\"--allow example.com\"]");
+	fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"), "rules",
+			"[\"--allow example.com\"]");
 	fixture_answer(&fixture, "tcp:1.1.1.1/443", FINDINGS_ROOT, "0 ");
 	expect_fault(&fixture, "outside", "succeeded with");
 }
@@ -493,13 +473,14 @@ static void test_record_that_does_not_hold(void **state)
 	lines = fixture_judge(&fixture);
 	cJSON_ArrayForEach(line, lines)
 	{
-		const char *section = member(line, "section");
+		const char *section = fixture_member(line, "section");
 
 		if (strcmp(section, "Response") == 0 ||
-		    strcmp(member(line, "answer"), "NOT ASKED") == 0)
+		    strcmp(fixture_member(line, "answer"), "NOT ASKED") == 0)
 			continue;
 		assert_false(checklist_passes(line));
-		assert_non_null(strstr(member(line, "evidence"), "the record does not hold"));
+		assert_non_null(
+			strstr(fixture_member(line, "evidence"), "the record does not hold"));
 	}
 	cJSON_Delete(lines);
 	fixture_free(&fixture);
@@ -524,8 +505,8 @@ static void test_from_a_record(void **state)
 		bool wanted = false;
 
 		for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
-			wanted |= strcmp(asked[i], member(line, "id")) == 0;
-		assert_int_equal(strcmp(member(line, "answer"), "NOT ASKED") != 0, wanted);
+			wanted |= strcmp(asked[i], fixture_member(line, "id")) == 0;
+		assert_int_equal(strcmp(fixture_member(line, "answer"), "NOT ASKED") != 0, wanted);
 		assert_true(checklist_passes(line));
 	}
 	cJSON_Delete(lines);
@@ -554,15 +535,18 @@ static void test_odd_record(void **state)
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		fixture_make(&fixture);
 		for (size_t name = 0; name < sizeof(names) / sizeof(names[0]); name++)
-			replace(policy(&fixture), names[name], odd[i]);
-		replace(event(&fixture, "start"), "reasons", odd[i]);
-		replace(event(&fixture, "walls"), "processes", odd[i]);
+			fixture_replace(fixture_policy(&fixture), names[name], odd[i]);
+		fixture_replace(fixture_event(&fixture, "start"), "reasons", odd[i]);
+		fixture_replace(fixture_event(&fixture, "walls"), "processes", odd[i]);
 		cJSON_AddItemToArray(fixture.record, cJSON_Parse(odd[i]));
 		expect_fault(&fixture, "walls", "never started");
 		fixture_make(&fixture);
-		replace(cJSON_GetObjectItem(policy(&fixture), "network"), "rules", odd[i]);
-		replace(cJSON_GetObjectItem(policy(&fixture), "network"), "published", odd[i]);
-		replace(cJSON_GetObjectItem(policy(&fixture), "rules"), "show", odd[i]);
+		fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"), "rules",
+				odd[i]);
+		fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"),
+				"published", odd[i]);
+		fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "rules"), "show",
+				odd[i]);
 		cJSON_Delete(fixture_judge(&fixture));
 		fixture_free(&fixture);
 	}

@@ -300,7 +300,7 @@ static int check_options(const struct demo *demo)
 					      .help = "mvagent demo --help' or 'mvagent run --help",
 					      .options = none};
 	char *words[DEMO_CHILD_WORDS] = {(char *)"demo"};
-	struct run_options options;
+	struct run_options options = {0};
 	enum run_options_result result = RUN_OPTIONS_ERROR;
 	int error = 0;
 
