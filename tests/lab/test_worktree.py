@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import threading
 import time
+import zlib
 
 import harness
 from harness import directory, expect, expect_equal, expect_in
