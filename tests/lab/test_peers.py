@@ -105,7 +105,9 @@ def test_qemu_drives_a_read_only_share():
         expect_equal(sorted(os.listdir(share)), ["script"])
 
 
-(VERSION,) = map(int, re.findall(r"#define SESSION_VERSION (\d+)U", (harness.CHECKOUT / "vmm/wire/session.h").read_text()))
+SESSION = (harness.CHECKOUT / "vmm/wire/session.h").read_text()
+(VERSION,) = map(int, re.findall(r"#define SESSION_VERSION (\d+)U", SESSION))
+(START_NAMES,) = map(int, re.findall(r"#define SESSION_START_NAMES\s+(\d+)", SESSION))
 
 
 def put_string(text):
@@ -117,7 +119,9 @@ def start_message(path, command):
     """SESSION_START as vmm/wire/session.h describes it."""
     variables = ["PATH=/usr/bin:/bin", "HOME=/root"]
     payload = struct.pack("<8I", 0, 0, 0, 24, 80, 1, len(command), len(variables))
-    for text in ("root", "/root", "guest", path, "", "peer", path):
+    names = ["root", "/root", "guest", path]
+    names += [""] * (START_NAMES - len(names))  # files that are not wanted
+    for text in (*names, "peer", path):
         payload += put_string(text)
     payload += struct.pack("<I", 0)
     for text in (*command, *variables):
