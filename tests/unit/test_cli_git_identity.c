@@ -45,7 +45,7 @@ static int setup(void **state)
 	snprintf(f->home, sizeof(f->home), "/tmp/mvagent-identity-XXXXXX");
 	if (!mkdtemp(f->home))
 		return -1;
-	snprintf(f->repository, sizeof(f->repository), "%s/work", f->home);
+	snprintf(f->repository, sizeof(f->repository), "%s/jobs", f->home);
 	setenv("HOME", f->home, 1);
 	setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
 	unsetenv("XDG_CONFIG_HOME");
@@ -110,7 +110,7 @@ static void test_conditional_includes(void **state)
 
 	write_file(f->home, ".gitconfig",
 		   "[user]\n\tname = Ada\n\temail = ada@example.com\n"
-		   "[includeIf \"gitdir:~/work/\"]\n\tpath = work.config\n");
+		   "[includeIf \"gitdir:~/jobs/\"]\n\tpath = work.config\n");
 	write_file(f->home, "work.config", "[user]\n\temail = ada@work.example.com\n");
 	assert_int_equal(read_in(f, f->repository), 0);
 	assert_non_null(strstr(f->text, "\"ada@work.example.com\""));
