@@ -183,10 +183,10 @@ class Raw:
     """A TLS client of the guest's with what Python's own does not do: OpenSSL's library, over memory."""
 
     def __init__(self, made, host):
-        self.library = ctypes.CDLL(ctypes.util.find_library("ssl") or "libssl.so.3")
+        self.openssl = ctypes.CDLL(ctypes.util.find_library("ssl") or "libssl.so.3")
         for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new", "BIO_new", "BIO_s_mem"):
-            getattr(self.library, name).restype = ctypes.c_void_p
-        call = self.library
+            getattr(self.openssl, name).restype = ctypes.c_void_p
+        call = self.openssl
         self.context = ctypes.c_void_p(call.SSL_CTX_new(ctypes.c_void_p(call.TLS_client_method())))
         self.ssl = ctypes.c_void_p(call.SSL_new(self.context))
         memory = ctypes.c_void_p(call.BIO_s_mem())
@@ -200,23 +200,23 @@ class Raw:
         """What is to be sent."""
         room = ctypes.create_string_buffer(1 << 20)
         data = b""
-        while (count := self.library.BIO_read(self.out, room, len(room))) > 0:
+        while (count := self.openssl.BIO_read(self.out, room, len(room))) > 0:
             data += room.raw[:count]
         return data
 
     def shake_hands(self):
-        while self.library.SSL_do_handshake(self.ssl) != 1:
+        while self.openssl.SSL_do_handshake(self.ssl) != 1:
             if data := self.left():
                 self.made.sendall(data)
             data = self.made.recv(65536)
             expect(data, "the connection ended in its handshake")
-            self.library.BIO_write(self.into, data, len(data))
+            self.openssl.BIO_write(self.into, data, len(data))
         self.made.sendall(self.left())
 
     def key_updates(self, count):
         for _ in range(count):
-            expect_equal(self.library.SSL_key_update(self.ssl, 1), 1, "SSL_key_update")  # and one is asked for
-            expect_equal(self.library.SSL_do_handshake(self.ssl), 1, "a new key")
+            expect_equal(self.openssl.SSL_key_update(self.ssl, 1), 1, "SSL_key_update")  # and one is asked for
+            expect_equal(self.openssl.SSL_do_handshake(self.ssl), 1, "a new key")
         return self.left()
 
 
