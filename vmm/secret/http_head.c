@@ -7,12 +7,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/secret/base64.h"
-
-/* A part of a head. */
-struct span {
-	char *at;
-	size_t length;
-};
+#include "vmm/secret/span.h"
 
 struct reader {
 	const struct http_target *target;
@@ -83,11 +78,6 @@ static bool is_token(const char *text, size_t length)
 	return length > 0;
 }
 
-static bool span_is(struct span span, const char *text)
-{
-	return span.length == strlen(text) && strncasecmp(span.at, text, span.length) == 0;
-}
-
 /* As some servers understand names: content_length is Content-Length to them. */
 static bool name_is(struct span name, const char *text)
 {
@@ -102,17 +92,6 @@ static bool name_is(struct span name, const char *text)
 	return true;
 }
 
-static struct span trim(struct span span)
-{
-	while (span.length && strchr(" \t", span.at[0])) {
-		span.at++;
-		span.length--;
-	}
-	while (span.length && strchr(" \t", span.at[span.length - 1]))
-		span.length--;
-	return span;
-}
-
 /* Whether the list (RFC 9110, 5.6.1) has this word. */
 static bool list_has(struct span list, const char *word)
 {
@@ -120,7 +99,7 @@ static bool list_has(struct span list, const char *word)
 		const char *comma = memchr(list.at, ',', list.length);
 		const size_t length = comma ? (size_t)(comma - list.at) : list.length;
 
-		if (span_is(trim((struct span){list.at, length}), word))
+		if (span_is(span_trim((struct span){list.at, length}), word))
 			return true;
 		list.at += length + (comma != NULL);
 		list.length -= length + (comma != NULL);
@@ -180,7 +159,7 @@ static int put_secrets(const struct reader *reader, struct span value)
 static int put_basic(const struct reader *reader, struct span value)
 {
 	char plain[LIMIT_SECRET_HEAD_BYTES];
-	struct span encoded = trim((struct span){value.at + 5, value.length - 5});
+	struct span encoded = span_trim((struct span){value.at + 5, value.length - 5});
 	int count = put_secrets(reader, encoded);
 	long length = count ? 0 : base64_decode(encoded.at, encoded.length, plain);
 
@@ -283,7 +262,7 @@ static int read_field(struct reader *reader, struct span line)
 	name = (struct span){line.at, colon ? (size_t)(colon - line.at) : 0};
 	if (!is_token(name.at, name.length))
 		return refuse(reader, "has a line in its head that is no field");
-	value = trim((struct span){line.at + name.length + 1, line.length - name.length - 1});
+	value = span_trim((struct span){line.at + name.length + 1, line.length - name.length - 1});
 	result = check_absent(reader, name, "in the name of a field");
 	result = result ? result : read_framing(reader, name, value);
 	if (result)

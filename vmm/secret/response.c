@@ -6,36 +6,15 @@
 #include <strings.h>
 
 #include "vmm/base/bytes.h"
+#include "vmm/secret/span.h"
 
 #define CHUNK_DIGITS_MAX  15
 #define LENGTH_DIGITS_MAX 18
-
-/* A part of a line. */
-struct span {
-	const char *at;
-	size_t length;
-};
 
 static int refuse(struct response_stream *response, const char *reason)
 {
 	response->reason = reason;
 	return -1;
-}
-
-static struct span trim(struct span span)
-{
-	while (span.length && strchr(" \t", span.at[0])) {
-		span.at++;
-		span.length--;
-	}
-	while (span.length && strchr(" \t", span.at[span.length - 1]))
-		span.length--;
-	return span;
-}
-
-static bool span_is(struct span span, const char *text)
-{
-	return span.length == strlen(text) && strncasecmp(span.at, text, span.length) == 0;
 }
 
 static int read_length(struct response_stream *response, struct span value)
@@ -62,7 +41,7 @@ static int read_codings(struct response_stream *response, struct span list)
 	while (list.length) {
 		const char *comma = memchr(list.at, ',', list.length);
 		const size_t length = comma ? (size_t)(comma - list.at) : list.length;
-		const struct span coding = trim((struct span){list.at, length});
+		const struct span coding = span_trim((struct span){list.at, length});
 
 		if (coding.length && response->chunked)
 			return refuse(response, "has a Transfer-Encoding after chunked");
@@ -76,7 +55,7 @@ static int read_codings(struct response_stream *response, struct span list)
 static int end_field(struct response_stream *response)
 {
 	const struct span line = {response->line, response->line_length};
-	const char *colon = memchr(line.at, ':', line.length);
+	char *colon = memchr(line.at, ':', line.length);
 	struct span name, value;
 
 	if (strchr(" \t", line.at[0]))
@@ -84,8 +63,8 @@ static int end_field(struct response_stream *response)
 	response->framing = false;
 	if (!colon)
 		return 0;
-	name = trim((struct span){line.at, (size_t)(colon - line.at)});
-	value = trim((struct span){colon + 1, line.length - (size_t)(colon - line.at) - 1});
+	name = span_trim((struct span){line.at, (size_t)(colon - line.at)});
+	value = span_trim((struct span){colon + 1, line.length - (size_t)(colon - line.at) - 1});
 	response->framing = span_is(name, "Content-Length") || span_is(name, "Transfer-Encoding");
 	if (!response->framing)
 		return 0;
