@@ -61,10 +61,10 @@ static int add_strings(size_t *length, const char *const *strings, uint32_t coun
 	return error;
 }
 
-/* The size of the payload of START, or an error when a bound would be broken. */
-static int measure_start(const struct session_start *start, size_t *length)
+/* In the order of the wire. */
+static void list_names(const struct session_start *start, const char *names[SESSION_START_NAMES])
 {
-	const char *const names[SESSION_START_NAMES] = {
+	const char *const all[SESSION_START_NAMES] = {
 		start->user,
 		start->home,
 		start->host_name,
@@ -73,6 +73,14 @@ static int measure_start(const struct session_start *start, size_t *length)
 		start->git_config ? start->git_config : "",
 		start->known_hosts ? start->known_hosts : "",
 	};
+
+	memcpy(names, all, sizeof(all));
+}
+
+/* The size of the payload of START, or an error when a bound would be broken. */
+static int measure_start(const struct session_start *start, size_t *length)
+{
+	const char *names[SESSION_START_NAMES];
 	uint64_t strings = ARRAY_SIZE(names) + 2ULL * start->share_count + start->argument_count +
 			   start->variable_count;
 	int error;
@@ -80,6 +88,7 @@ static int measure_start(const struct session_start *start, size_t *length)
 	if (start->share_count > LIMIT_SHARES || strings > LIMIT_SESSION_STRINGS ||
 	    strlen(start->host_name) > LIMIT_HOST_NAME_BYTES)
 		return -E2BIG;
+	list_names(start, names);
 	*length = SESSION_START_NUMBERS * sizeof(uint32_t);
 	error = add_strings(length, names, ARRAY_SIZE(names));
 	for (uint32_t index = 0; !error && index < start->share_count; index++) {
@@ -103,15 +112,7 @@ static void put_strings(struct writer *writer, const char *const *strings, uint3
 
 int session_encode_start(const struct session_start *start, uint8_t **bytes, size_t *length)
 {
-	const char *const names[SESSION_START_NAMES] = {
-		start->user,
-		start->home,
-		start->host_name,
-		start->directory,
-		start->authority ? start->authority : "",
-		start->git_config ? start->git_config : "",
-		start->known_hosts ? start->known_hosts : "",
-	};
+	const char *names[SESSION_START_NAMES];
 	struct writer writer;
 	size_t payload;
 	int error;
@@ -129,6 +130,7 @@ int session_encode_start(const struct session_start *start, uint8_t **bytes, siz
 	put_uint32(&writer, start->share_count);
 	put_uint32(&writer, start->argument_count);
 	put_uint32(&writer, start->variable_count);
+	list_names(start, names);
 	put_strings(&writer, names, ARRAY_SIZE(names));
 	for (uint32_t index = 0; index < start->share_count; index++) {
 		const struct session_share *share = &start->shares[index];
