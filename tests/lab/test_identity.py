@@ -25,8 +25,8 @@ COMMIT = ("git commit -q --allow-empty -m made; git log -1 --format='%an <%ae> %
 def user(place, settings):
     """The environment of a user whose git is configured so."""
     (place / ".gitconfig").write_text(settings)
-    return {"PATH": os.environ["PATH"], "HOME": str(place), "GIT_CONFIG_NOSYSTEM": "1", "XDG_CACHE_HOME": f"{place}/cache",
-            "XDG_STATE_HOME": f"{place}/state"}
+    return {"PATH": os.environ["PATH"], "HOME": str(place), "GIT_CONFIG_NOSYSTEM": "1", "XDG_STATE_HOME": f"{place}/state",
+            **harness.cache()}
 
 
 def repository(place, *settings):

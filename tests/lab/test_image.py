@@ -31,7 +31,8 @@ class Store:
         self.data = place / "data"
 
     def env(self, **more):
-        return {"XDG_DATA_HOME": str(self.data), "HOME": str(self.place), "PATH": os.environ["PATH"], **more}
+        return {"XDG_DATA_HOME": str(self.data), "HOME": str(self.place), "PATH": os.environ["PATH"],
+                **harness.cache(), **more}
 
     def run(self, *arguments, limit=harness.LIMIT):
         done = subprocess.run([harness.MVAGENT, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=limit,

@@ -2,11 +2,9 @@
 """kill -9 of each process of a run with a real guest, at a random time. Many more such runs, with a guest that is no
 Linux: tests/faults/kill_driver.py."""
 
-import os
 import pathlib
 import random
 import sys
-import tempfile
 
 import harness
 from harness import expect
@@ -14,8 +12,6 @@ from harness import expect
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 import kills  # noqa: E402
-
-CACHE = tempfile.TemporaryDirectory(prefix="mvagent-test-")
 
 # Until the guest works, or before; in the lab a boot takes some 3 s.
 SECONDS = 8.0
@@ -35,7 +31,7 @@ def kill(target, review, secret=False):
     delay = random.uniform(0, SECONDS)
     with harness.directory() as path:
         place = kills.Place(path, endless=True)
-        place.environment["XDG_CACHE_HOME"] = CACHE.name
+        place.environment.update(harness.cache())
         command = [harness.MVAGENT, "run", *harness.ROOT, "--json", "report.json",
                    "--share", f"{place.share}:review" if review else place.share,
                    *(["--allow", "example.com", "--secret", "TOKEN@api.example.com"] if secret else []), "--", "sh", "-c", WORK]
@@ -49,8 +45,9 @@ def kill(target, review, secret=False):
 
 def test_hashes_are_known():
     """Else the supervisor hashes the image before it ends, and that takes a while here."""
-    harness.run_ok("--", "true", env={**os.environ, "XDG_CACHE_HOME": CACHE.name})
-    expect((pathlib.Path(CACHE.name) / "mvagent/hashes/hashes").exists(), "the run has kept no hashes")
+    harness.run_ok("--", "true")
+    kept = pathlib.Path(harness.cache().get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+    expect((kept / "mvagent/hashes/hashes").exists(), "the run has kept no hashes")
 
 
 def test_kill_of_the_supervisor():

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 
-from harness import BUILD, ROOT, directory, expect, expect_equal, expect_in, main, mvagent
+from harness import BUILD, ROOT, cache, directory, expect, expect_equal, expect_in, main, mvagent
 
 SCRATCH = "/scratch" if os.path.isdir("/scratch") else None
 
@@ -27,7 +27,7 @@ def places():
         (home / ".ssh/id_ed25519").write_text("a private key\n")
         (home / ".bash_history").write_text("history\n")
         env = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
-        yield home, work, dict(env, HOME=str(home), API_TOKEN="ghp_0123456789abcdefghijklmn")
+        yield home, work, dict(env, **cache(), HOME=str(home), API_TOKEN="ghp_0123456789abcdefghijklmn")
 
 
 def review(work, env, *options, status, program=None):
