@@ -9,7 +9,7 @@ import threading
 import harness
 from harness import directory, expect, expect_equal
 
-RUNS = int(os.environ.get("MANY_RUNS", "60"))
+RUNS = int(os.environ.get("MANY_RUNS", "24"))
 
 
 def host_state():
@@ -65,7 +65,7 @@ def test_eight_at_once():
             except harness.Failure as failure:
                 failures.append(str(failure))
 
-        for _ in range(2):
+        for _ in range(max(1, RUNS // 30)):
             threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
             for thread in threads:
                 thread.start()

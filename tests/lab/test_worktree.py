@@ -12,6 +12,8 @@ import zlib
 import harness
 from harness import directory, expect, expect_equal, expect_in
 
+LOOP_SECONDS = int(os.environ.get("MVAGENT_LOOP_SECONDS") or "25")
+
 IDENTITY = ["-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"]
 
 
@@ -192,7 +194,7 @@ def test_hard_links_out_of_the_tree():
 
 
 def test_add_and_restore_with_host_status():
-    """A minute of the loop that corrupts indexes elsewhere, with a git on the host looking on."""
+    """The loop that corrupts indexes elsewhere, with a git on the host looking on."""
     with directory() as place:
         repository(place)
         for number in range(40):
@@ -210,8 +212,7 @@ def test_add_and_restore_with_host_status():
 
         thread = threading.Thread(target=look)
         thread.start()
-        script = r"""
-end=$(($(date +%s) + 60)); n=0
+        script = f"end=$(($(date +%s) + {LOOP_SECONDS})); n=0" r"""
 while [ $(date +%s) -lt $end ]; do
   for i in 1 2 3 4 5; do echo $n >> f$i; done
   git add . || exit 1
