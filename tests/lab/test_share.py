@@ -99,7 +99,7 @@ def real_work(place, files=10):
 
 def test_git_compile_and_python_on_tmpfs():
     with directory() as place:
-        real_work(place, 100 if os.getuid() == 0 else 10)
+        real_work(place, 40 if os.getuid() == 0 else 10)
 
 
 def test_git_compile_and_python_on_ext4():
