@@ -20,6 +20,11 @@
 
 #define ITEMS 64
 
+/* A rule of the network, as the record has it; port null. */
+#define RULE(by, deny, host) \
+	"{\"by\":\"" by "\",\"deny\":" deny ",\"host\":\"" host "\",\"port\":null}"
+#define ALLOWED(by, host) "[" RULE(by, "false", host) "]"
+
 struct fixture {
 	struct checklist_outside outside;
 	struct findings findings;
@@ -34,7 +39,7 @@ static const char record_lines[] =
 	"[{\"event\":\"start\",\"run\":\"20260101-000000-0000\",\"policy_sha256\":\"ab\",\"user\":{"
 	"},"
 	"\"host\":{\"kvm\":\"hardware\",\"name\":\"box\",\"kernel\":\"6.1\",\"processor\":\"P\"},"
-	"\"command_line\":[\"review\",\"--share\",\"it's\"],"
+	"\"directory\":\"/home/ada\",\"command_line\":[\"review\",\"--share\",\"it's\"],"
 	"\"reasons\":[{\"option\":\"--share\",\"value\":\"/home/ada/repo\",\"why\":\"it edits\"},"
 	"{\"option\":\"--allow\",\"value\":\"example.com\",\"why\":\"packages\"}],"
 	"\"policy\":{\"shares\":[{\"host\":\"/home/ada/repo\",\"guest\":\"/home/ada/"
@@ -170,6 +175,7 @@ static inline void fixture_free(struct fixture *fixture)
 	cJSON_Delete(fixture->outside.names);
 	cJSON_Delete(fixture->outside.variables);
 	cJSON_Delete(fixture->outside.placeholders);
+	cJSON_Delete(fixture->outside.unplanted);
 	cJSON_Delete(fixture->outside.exposed);
 	cJSON_Delete(fixture->outside.shared_projects);
 	cJSON_Delete(fixture->outside.expiries);

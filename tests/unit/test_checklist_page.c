@@ -115,6 +115,14 @@ static cJSON *start_of(struct fixture *fixture)
 	return cJSON_GetArrayItem(fixture->record, 0);
 }
 
+static cJSON *make_rule(const char *by)
+{
+	cJSON *rule = cJSON_Parse(RULE("", "false", "example.com"));
+
+	cJSON_ReplaceItemInObject(rule, "by", cJSON_CreateString(by));
+	return rule;
+}
+
 /* Every text as long as it can be: long paths, many rules, a reason for each, all lines at fault.
  */
 static void make_long(struct fixture *fixture)
@@ -140,7 +148,7 @@ static void make_long(struct fixture *fixture)
 		cJSON_AddStringToObject(share, "mode", "rw");
 		cJSON_AddItemToArray(shares, share);
 		memcpy(text, "--allow ", 8);
-		cJSON_AddItemToArray(rules, cJSON_CreateString(text));
+		cJSON_AddItemToArray(rules, make_rule(text));
 		memcpy(text, "/home/ww", 8);
 		cJSON_AddItemToArray(variables, cJSON_CreateString(text));
 		cJSON_AddItemToArray(words, cJSON_CreateString(text));
@@ -176,7 +184,7 @@ static void test_samples(void **state)
 			cJSON_GetObjectItem(cJSON_GetObjectItem(start_of(&fixture), "policy"),
 					    "network"),
 			"rules"),
-		cJSON_CreateString("--allow example.com"));
+		cJSON_Parse(RULE("--allow example.com", "false", "example.com")));
 	fixture_answer(&fixture, "vsock:22", FINDINGS_ROOT, "0 ");
 	page = make_page(&fixture);
 	write_sample(page, "opened");
@@ -228,7 +236,7 @@ static void test_characters(void **state)
 			cJSON_GetArrayItem(cJSON_GetObjectItem(policy, "shares"), 0), "host",
 			cJSON_CreateString(text));
 		for (int rule = 0; rule < 2; rule++)
-			cJSON_AddItemToArray(rules, cJSON_CreateString(text));
+			cJSON_AddItemToArray(rules, make_rule(text));
 		page = make_page(&fixture);
 		html = page_html(page);
 		for (size_t at = 0, length = strlen(html), step; at < length; at += step) {
@@ -287,11 +295,50 @@ static void test_html(void **state)
 	assert_null(strstr(text, "src="));
 	assert_non_null(strstr(text, "&lt;script&gt;x&lt;/script&gt;"));
 	assert_non_null(strstr(text, "opened: --share /home/ada/repo</b> it edits"));
-	assert_non_null(strstr(text, "mvagent review --share 'it'\\''s'"));
+	assert_non_null(strstr(text, "cd /home/ada &amp;&amp; mvagent review --share 'it'\\''s'"));
 	assert_non_null(strstr(text, "<span class=\"u\">unset</span>"));
 	for (int i = 0; i < LINE_COUNT; i++)
 		assert_non_null(strstr(text, checklist_texts[i].question));
 	free(text);
+	cJSON_Delete(page);
+	fixture_free(&fixture);
+}
+
+/* What only the user can say, and has not, is red: on paper, and on a terminal that has colours. */
+static void test_unset_is_red(void **state)
+{
+	static const char *const lines[] = {"Who owns the patch of an escape?", "On what clock?",
+					    "Is that the auth-bug clock?"};
+	struct fixture fixture;
+	cJSON *page;
+
+	(void)state;
+	fixture_make(&fixture);
+	fixture.input.given = (struct checklist_register){0};
+	page = make_page(&fixture);
+	assert_false(page_is_good(page));
+	for (int colour = -1; colour < 2; colour++) {
+		const char *red = colour < 0 ? "<span class=\"u\">unset</span>" : "\033[31munset";
+		char *text = colour < 0 ? page_html(page) : NULL;
+		size_t length = 0;
+		FILE *stream = text ? NULL : open_memstream(&text, &length);
+
+		if (stream) {
+			page_print(page, stream, colour);
+			fclose(stream);
+		}
+		for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+			const char *line = strstr(text, lines[i]), *found;
+
+			assert_non_null(line);
+			found = strstr(line, red);
+			assert_int_equal(found && found < line + 300, colour != 0);
+		}
+		assert_non_null(strstr(text, colour < 0 ? "Data class:</b> <span class=\"u\">"
+					     : colour   ? "Data class             \033[31munset"
+							: "Data class             unset"));
+		free(text);
+	}
 	cJSON_Delete(page);
 	fixture_free(&fixture);
 }
@@ -398,17 +445,12 @@ static void test_places_in_shares(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signature),
-		cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_odd_page),
-		cmocka_unit_test(test_characters),
-		cmocka_unit_test(test_html),
-		cmocka_unit_test(test_places_in_shares),
-		cmocka_unit_test(test_register),
-		cmocka_unit_test(test_samples),
-		cmocka_unit_test(test_result),
-		cmocka_unit_test(test_expiries),
-		cmocka_unit_test(test_file_of_the_user),
+		cmocka_unit_test(test_signature),    cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_odd_page),     cmocka_unit_test(test_characters),
+		cmocka_unit_test(test_html),         cmocka_unit_test(test_places_in_shares),
+		cmocka_unit_test(test_unset_is_red), cmocka_unit_test(test_register),
+		cmocka_unit_test(test_samples),      cmocka_unit_test(test_result),
+		cmocka_unit_test(test_expiries),     cmocka_unit_test(test_file_of_the_user),
 	};
 
 	return cmocka_run_group_tests(tests, make_key, NULL);

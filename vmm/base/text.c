@@ -72,3 +72,22 @@ void text_make_printable(char *text, size_t length)
 		i += count;
 	}
 }
+
+void text_print_word(FILE *stream, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789-._/=:@,+%";
+
+	if (*word && !word[strspn(word, plain)]) {
+		fputs(word, stream);
+		return;
+	}
+	fputc('\'', stream);
+	for (; *word; word++) {
+		if (*word == '\'')
+			fputs("'\\''", stream);
+		else
+			fputc(*word, stream);
+	}
+	fputc('\'', stream);
+}

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vmm/base/text.h"
 #include "vmm/checklist/page.h"
 #include "vmm/checklist/seal.h"
 #include "vmm/record/canonical.h"
@@ -68,6 +69,7 @@ static void write_evidence(FILE *stream, const cJSON *line)
 {
 	const cJSON *opened = cJSON_GetObjectItem(line, "opened");
 	const int count = cJSON_GetArraySize(opened);
+	const char *evidence = page_text(line, "evidence");
 
 	fputs("<td><div class=\"k\">", stream);
 	if (strcmp(page_text(line, "answer"), "NOT ASKED") != 0)
@@ -87,8 +89,11 @@ static void write_evidence(FILE *stream, const cJSON *line)
 	}
 	if (count > 2)
 		fprintf(stream, "<b>and %d more</b>; ", count - 2);
-	page_escape(stream, page_text(line, "evidence"),
-		    count ? EVIDENCE_LIMIT - OPENED_LIMIT / 2 : EVIDENCE_LIMIT);
+	if (page_is_unset(line)) {
+		fputs("<span class=\"u\">unset</span>", stream);
+		evidence += strlen("unset");
+	}
+	page_escape(stream, evidence, count ? EVIDENCE_LIMIT - OPENED_LIMIT / 2 : EVIDENCE_LIMIT);
 	fputs("</div></td>", stream);
 }
 
@@ -164,9 +169,10 @@ static void write_register(FILE *stream, const cJSON *page)
 	fputs(count % 3 ? "</tr></table>\n" : "</table>\n", stream);
 }
 
-/* The command, quoted for a shell where that is needed. Allocated. */
+/* The command that makes the page again, from where it was given. Allocated. */
 static char *make_command(const cJSON *page)
 {
+	const char *directory = page_text(page, "directory");
 	char *text = NULL;
 	size_t length = 0;
 	FILE *stream = open_memstream(&text, &length);
@@ -174,26 +180,30 @@ static char *make_command(const cJSON *page)
 
 	if (!stream)
 		return NULL;
+	if (*directory) {
+		fputs("cd ", stream);
+		text_print_word(stream, directory);
+		fputs(" && ", stream);
+	}
 	fputs("mvagent", stream);
 	cJSON_ArrayForEach(word, cJSON_GetObjectItem(page, "command"))
 	{
 		const char *value = cJSON_GetStringValue(word);
-		const bool plain =
-			value && *value &&
-			!value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					     "0123456789-._/=:@,+%")];
 
-		fputs(plain ? " " : " '", stream);
-		for (; value && *value; value++)
-			fputs(*value == '\'' ? "'\\''" : (char[]){*value, '\0'}, stream);
-		fputs(plain ? "" : "'", stream);
+		fputc(' ', stream);
+		text_print_word(stream, value ? value : "");
 	}
 	return fclose(stream) ? NULL : text;
 }
 
+static int count_of(const cJSON *page, const char *name)
+{
+	return (int)cJSON_GetNumberValue(
+		cJSON_GetObjectItem(cJSON_GetObjectItem(page, "result"), name));
+}
+
 static void write_head(FILE *stream, const cJSON *page)
 {
-	const cJSON *result = cJSON_GetObjectItem(page, "result");
 	const cJSON *host = cJSON_GetObjectItem(page, "host");
 
 	fprintf(stream,
@@ -202,15 +212,15 @@ static void write_head(FILE *stream, const cJSON *page)
 		style);
 	fprintf(stream,
 		"<h1>Sandbox review: %s</h1>\n<p class=\"l\"><b>%d hold, %d open, %d open on "
-		"purpose, %d "
-		"not asked.</b> ",
-		page_is_good(page) ? "the boundary holds" : "not all questions are answered well",
-		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "holds")),
-		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "open")),
-		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "on_purpose")),
-		(int)cJSON_GetNumberValue(cJSON_GetObjectItem(result, "not_asked")));
+		"purpose, %d not asked.</b> ",
+		!page_is_good(page) ? "not all questions are answered well"
+		: count_of(page, "on_purpose")
+			? "the boundary holds, but for what was opened on purpose"
+			: "the boundary holds",
+		count_of(page, "holds"), count_of(page, "open"), count_of(page, "on_purpose"),
+		count_of(page, "not_asked"));
 	fputs(strcmp(page_text(page, "from"), "probes") == 0
-		      ? "Each line was tried in a guest under this policy, "
+		      ? "Tried in a guest under this very policy, "
 		      : "From the record of a run, without trying anything, ",
 	      stream);
 	write_text(stream, page_text(page, "time"));
@@ -232,7 +242,11 @@ static void write_foot(FILE *stream, const cJSON *page)
 	const cJSON *hashes = cJSON_GetObjectItem(page, "hashes"), *hash;
 	char *command = make_command(page);
 
-	fputs("<p class=\"k\"><b>Made of</b> (SHA-256, begun): <code>", stream);
+	fputs("<p class=\"k\"><b>Made of</b> (SHA-256): <code>record ", stream);
+	write_text(stream, page_text(page, "record_sha256"));
+	fputs("</code> (", stream);
+	write_text(stream, page_text(page, "record"));
+	fputs("); and, begun: <code>", stream);
 	cJSON_ArrayForEach(hash, hashes)
 	{
 		/* Of an array, as whoever signs a page of their own may have it, none has a name.
@@ -244,11 +258,7 @@ static void write_foot(FILE *stream, const cJSON *page)
 		page_escape(stream, hash->valuestring, HASH_BEGIN);
 		fputs("; ", stream);
 	}
-	fputs("record ", stream);
-	write_text(stream, page_text(page, "record_sha256"));
-	fputs("</code> (", stream);
-	write_text(stream, page_text(page, "record"));
-	fputs(")</p>\n<p class=\"l\"><b>Again:</b> <code>", stream);
+	fputs("</code></p>\n<p class=\"l\"><b>Again:</b> <code>", stream);
 	page_escape(stream, command ? command : "", COMMAND_LIMIT);
 	free(command);
 	fputs("</code></p>\n<p class=\"k\"><b>Signed</b> (Ed25519) by <code>", stream);

@@ -16,6 +16,13 @@ const char *page_text(const cJSON *object, const char *name)
 	return text ? text : "";
 }
 
+bool page_is_unset(const cJSON *line)
+{
+	return strcmp(page_text(line, "answer"), "OPEN") == 0 &&
+	       strcmp(page_text(line, "seen_by"), "you") == 0 &&
+	       strncmp(page_text(line, "evidence"), "unset", 5) == 0;
+}
+
 static const cJSON *find_event(const cJSON *record, const char *event)
 {
 	const cJSON *line;
@@ -190,6 +197,9 @@ cJSON *page_make(const struct checklist_input *input, const char *record_text, s
 	add_hash(page, "record_sha256", record_text, record_length);
 	cJSON_AddStringToObject(page, "record", input->record_sentence);
 	add_words(page, start, words);
+	/* Relative paths in the words begin there. */
+	if (!words)
+		copy(page, start, "directory");
 	cJSON_AddItemToObject(page, "lines", lines);
 	add_register(page, &input->given);
 	add_result(page);

@@ -41,6 +41,9 @@ void page_picture(const cJSON *page, FILE *stream);
 /* A member that is a string; "" if there is none: a page may be anybody's. */
 const char *page_text(const cJSON *object, const char *name);
 
+/* Whether a line asks for what only the user can say, and nothing was said. */
+bool page_is_unset(const cJSON *line);
+
 /* Text with what HTML and XML would take for their own written otherwise; of more than @limit
  * characters the rest is left out. */
 void page_escape(FILE *stream, const char *text, size_t limit);

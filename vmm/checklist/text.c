@@ -29,12 +29,14 @@ static void print_line(const cJSON *line, FILE *stream, bool colour)
 {
 	const char *answer = page_text(line, "answer");
 	const bool good = checklist_passes(line), open = strcmp(answer, "OPEN") == 0;
+	const bool unset = colour && page_is_unset(line);
 	const char *tint = !good ? RED : open ? YELLOW : strcmp(answer, "HOLDS") ? "" : GREEN;
 
 	fprintf(stream, "%s%-9s%s %s%s\n", colour ? tint : "", answer, colour ? PLAIN : "",
 		page_text(line, "question"), good && open ? "  (on purpose)" : "");
 	if (*page_text(line, "evidence"))
-		fprintf(stream, "          %s [%s]\n", page_text(line, "evidence"),
+		fprintf(stream, "          %s%s%s [%s]\n", unset ? RED : "",
+			page_text(line, "evidence"), unset ? PLAIN : "",
 			page_text(line, "seen_by"));
 	print_openings(line, stream);
 	fprintf(stream, "          by: %s\n          not enforced: %s\n",
