@@ -287,7 +287,8 @@ def test_denied_host_is_recorded():
     with places() as (work, env):
         record = run(work, env, "sh", "-c", "getent hosts denied.example; true", options=("--allow", "allowed.example"))
         check_schema(record)
-        expect_equal(events(record, "start")[0]["policy"]["network"]["rules"], ["--allow allowed.example"])
+        expect_equal(events(record, "start")[0]["policy"]["network"]["rules"],
+                     [{"by": "--allow allowed.example", "deny": False, "host": "allowed.example", "port": None}])
         denied = {(line["decision"], line.get("host")) for line in events(record, "network")}
         expect(("denied", "denied.example") in denied, f"the host is denied: {denied}")
         walls = {p["process"]: p for p in events(record, "walls")[0]["processes"]}

@@ -11,6 +11,9 @@
 /* So many names are told of a list, and of each 100 bytes: half of a text. */
 #define LISTED_NAMES 5
 
+/* And of what was tried, which is short. */
+#define LISTED_TARGETS 9
+
 static const char *const role_names[FINDINGS_ROLES] = {
 	[FINDINGS_AGENT] = "the agent's user",
 	[FINDINGS_ROOT] = "guest root",
@@ -74,6 +77,52 @@ const char *judge_list(const cJSON *array, char text[JUDGE_TEXT_BYTES])
 	return text;
 }
 
+/* What an item is about: without its kind, and addresses without their port. */
+static int target_length(const struct checklist_item *item, const char **target)
+{
+	const bool has_port = strncmp(item->text, "tcp:", 4) == 0;
+
+	*target = strchr(item->text, ':') + 1;
+	return (int)(has_port ? strcspn(*target, "/") : strlen(*target));
+}
+
+static bool was_listed(const struct judge *judge, int item)
+{
+	const struct checklist_outside *outside = judge->input->outside;
+	const char *target, *other;
+	const int length = target_length(&outside->items[item], &target);
+
+	for (int i = judge_find(judge, TRY_REFUSED, 0); i < item;
+	     i = judge_find(judge, TRY_REFUSED, (unsigned int)i + 1)) {
+		if (target_length(&outside->items[i], &other) == length &&
+		    strncmp(target, other, (size_t)length) == 0)
+			return true;
+	}
+	return false;
+}
+
+const char *judge_targets(const struct judge *judge, char text[JUDGE_TEXT_BYTES])
+{
+	size_t length = 0;
+	int count = 0;
+
+	*text = '\0';
+	for (int item = judge_find(judge, TRY_REFUSED, 0); item >= 0;
+	     item = judge_find(judge, TRY_REFUSED, (unsigned int)item + 1)) {
+		const char *target;
+		const int size = target_length(&judge->input->outside->items[item], &target);
+
+		if (was_listed(judge, item) || count++ >= LISTED_TARGETS)
+			continue;
+		length += (size_t)snprintf(text + length, JUDGE_TEXT_BYTES - length, "%s%.*s",
+					   count > 1 ? ", " : "", size < 80 ? size : 80, target);
+	}
+	if (count > LISTED_TARGETS)
+		snprintf(text + length, JUDGE_TEXT_BYTES - length, " and %d more",
+			 count - LISTED_TARGETS);
+	return text;
+}
+
 double judge_number(const cJSON *object, const char *name)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
@@ -113,11 +162,17 @@ static bool reason_fits(const cJSON *reason, const char *option, const char *val
 
 void judge_open(struct judge *judge, const char *option, const char *value)
 {
+	judge_open_what(judge, option, value, "");
+}
+
+void judge_open_what(struct judge *judge, const char *option, const char *value, const char *what)
+{
 	const cJSON *start = judge_event(judge, "start"), *reason;
 	cJSON *object = cJSON_CreateObject();
 	char by[JUDGE_TEXT_BYTES];
 
-	snprintf(by, sizeof(by), "%s%s%s", option, *value ? " " : "", value);
+	snprintf(by, sizeof(by), "%s%s%s%s%s", option, *value ? " " : "", value, *what ? ": " : "",
+		 what);
 	cJSON_AddItemToObject(object, "by", canonical_text(by, sizeof(by)));
 	cJSON_ArrayForEach(reason, cJSON_GetObjectItemCaseSensitive(start, "reasons"))
 	{

@@ -26,12 +26,17 @@ void judge_fail(struct judge *judge, const char *format, ...) __attribute__((for
 
 /* The user has opened this: with a reason if one was given for the option and value. */
 void judge_open(struct judge *judge, const char *option, const char *value);
+/* The same, of an option that does not itself name @what it has opened. */
+void judge_open_what(struct judge *judge, const char *option, const char *value, const char *what);
 
 /* What --from cannot answer. */
 bool judge_has_probes(struct judge *judge);
 
 /* All that was tried for this line to be refused: each must have been told, and refused. Counts. */
 unsigned int judge_refused(struct judge *judge);
+
+/* What that was, each thing once: "169.254.169.254, fd00:ec2::254 and 7 more". Returns @text. */
+const char *judge_targets(const struct judge *judge, char text[JUDGE_TEXT_BYTES]);
 
 /* The item of this line for a purpose, or -1. */
 int judge_find(const struct judge *judge, enum checklist_purpose purpose, unsigned int from);
@@ -49,6 +54,10 @@ const char *judge_string(const cJSON *item);
 /* The names of an array: "a, b, c and 7 more". Returns @text. */
 const char *judge_list(const cJSON *array, char text[JUDGE_TEXT_BYTES]);
 double judge_number(const cJSON *object, const char *name);
+
+/* Opens what rules of the network allow, those for which @is_meant holds of the host;
+ * judge_network.c. */
+void judge_open_rules(struct judge *judge, bool (*is_meant)(const char *host));
 
 typedef void judge_line(struct judge *judge);
 

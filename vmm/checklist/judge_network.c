@@ -5,23 +5,40 @@
 
 #include "vmm/checklist/judge.h"
 
-/* Opens "--allow HOST" of a rule, as the policy has it; of "--secret NAME@HOST" and its like the
- * secret, as reasons name it. */
-static void open_rule(struct judge *judge, const char *origin)
+/* What a rule is about: "example.com", or "example.com:8080". */
+static void write_target(const cJSON *rule, char text[JUDGE_TEXT_BYTES])
 {
-	const char *space = strchr(origin, ' ');
-	char option[64], name[JUDGE_TEXT_BYTES];
+	const double port = judge_number(rule, "port");
 
-	if (space && strncmp(origin, "--secret", 8) == 0) {
+	const char *host = judge_text(rule, "host");
+	const bool is_ipv6 = port && strchr(host, ':');
+
+	snprintf(text, JUDGE_TEXT_BYTES, "%s%.300s%s", is_ipv6 ? "[" : "", host,
+		 is_ipv6 ? "]" : "");
+	if (port)
+		snprintf(text + strlen(text), 16, ":%.0f", port);
+}
+
+/* Opens what a rule allows, by the option that made it, as the policy has it: "--allow HOST"; of a
+ * list, "--allow-from npm", with the host; of "--secret NAME@HOST" and its like the secret, as
+ * reasons name it. */
+static void open_rule(struct judge *judge, const cJSON *rule)
+{
+	const char *by = judge_text(rule, "by"), *space = strchr(by, ' ');
+	char option[64], name[JUDGE_TEXT_BYTES], target[JUDGE_TEXT_BYTES];
+
+	if (!space || (size_t)(space - by) >= sizeof(option))
+		return;
+	snprintf(option, sizeof(option), "%.*s", (int)(space - by), by);
+	write_target(rule, target);
+	if (strncmp(by, "--secret", 8) == 0) {
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(space + 1, "@"), space + 1);
-		judge_open(judge, "--secret", name);
-		return;
+		judge_open_what(judge, "--secret", name, target);
+	} else if (strcmp(option, "--allow") == 0) {
+		judge_open(judge, option, space + 1);
+	} else {
+		judge_open_what(judge, option, space + 1, target);
 	}
-	if (!space || (size_t)(space - origin) >= sizeof(option))
-		return;
-	memcpy(option, origin, (size_t)(space - origin));
-	option[space - origin] = '\0';
-	judge_open(judge, option, space + 1);
 }
 
 static const cJSON *network(const struct judge *judge, const char *name)
@@ -29,9 +46,22 @@ static const cJSON *network(const struct judge *judge, const char *name)
 	return cJSON_GetObjectItemCaseSensitive(judge_policy(judge, "network"), name);
 }
 
-static bool is_denial(const cJSON *rule)
+void judge_open_rules(struct judge *judge, bool (*is_meant)(const char *host))
 {
-	return strncmp(judge_string(rule), "--deny ", 7) == 0;
+	const cJSON *rule;
+
+	cJSON_ArrayForEach(rule, network(judge, "rules"))
+	{
+		if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(rule, "deny")) &&
+		    is_meant(judge_text(rule, "host")))
+			open_rule(judge, rule);
+	}
+}
+
+static bool is_any(const char *host)
+{
+	(void)host;
+	return true;
 }
 
 static bool has_relay(const struct judge *judge)
@@ -76,17 +106,13 @@ static void tell_ways(struct judge *judge)
 
 void judge_outside(struct judge *judge)
 {
-	const cJSON *rule;
+	char text[JUDGE_TEXT_BYTES];
 	unsigned int tries;
 
 	judge->seen = true;
 	if (!judge_event(judge, "walls"))
 		judge_fail(judge, "cannot be told: the command was never started");
-	cJSON_ArrayForEach(rule, network(judge, "rules"))
-	{
-		if (!is_denial(rule))
-			open_rule(judge, judge_string(rule));
-	}
+	judge_open_rules(judge, is_any);
 	if (cJSON_IsTrue(network(judge, "any_server_name")))
 		judge_open(judge, "--allow-any-sni", "");
 	if (cJSON_GetArraySize(judge->opened))
@@ -102,8 +128,8 @@ void judge_outside(struct judge *judge)
 		return;
 	tries = judge_refused(judge);
 	if (!judge->fault)
-		judge_say(judge, "%u tries to reach others failed (public addresses, other names)",
-			  tries);
+		judge_say(judge, "%u tries to reach others failed: %s", tries,
+			  judge_targets(judge, text));
 	tell_ways(judge);
 }
 
@@ -147,22 +173,16 @@ static void open_published(struct judge *judge)
 	}
 }
 
-/* Whether a rule is about an address: of IPv4, or of IPv6, which has two colons at the least. No
- * name is made of digits and dots alone. */
-static bool is_address(const char *origin)
+/* No name is made of digits and dots alone, and none has a colon. */
+static bool is_address(const char *host)
 {
-	const char *value = strchrnul(origin, ' ');
-	const char *colon = strchr(value, ':');
-
-	value += *value == ' ';
-	return (*value && !value[strspn(value, "0123456789.:")]) ||
-	       (colon && strchr(colon + 1, ':'));
+	return *host && (!host[strspn(host, "0123456789.")] || strchr(host, ':'));
 }
 
 void judge_inside(struct judge *judge)
 {
 	const struct checklist_outside *outside = judge->input->outside;
-	const cJSON *rule;
+	char text[JUDGE_TEXT_BYTES];
 	unsigned int tries;
 
 	if (!judge_has_probes(judge))
@@ -170,11 +190,7 @@ void judge_inside(struct judge *judge)
 	judge->seen = true;
 	open_published(judge);
 	/* An address is allowed as such even where it is an internal one. */
-	cJSON_ArrayForEach(rule, network(judge, "rules"))
-	{
-		if (!is_denial(rule) && is_address(judge_string(rule)))
-			open_rule(judge, judge_string(rule));
-	}
+	judge_open_rules(judge, is_address);
 	if (!outside->listening)
 		judge_fail(judge, "cannot be told: this host could not listen");
 	if (outside->connections)
@@ -182,9 +198,9 @@ void judge_inside(struct judge *judge)
 	tries = judge_refused(judge);
 	if (!judge->fault)
 		judge_say(judge,
-			  "%u tries (this host's addresses, 10/8, 172.16/12, 192.168/16, IPv6) "
-			  "failed; no connection came to sockets opened for it",
-			  tries);
+			  "%u tries failed, and no connection came to the socket that listened on "
+			  "all addresses of this host: %s",
+			  tries, judge_targets(judge, text));
 }
 
 /* Whether the command itself runs as root of the guest, who may send raw frames. */

@@ -3,6 +3,7 @@
  * The boundary as a picture: this host on the left, the machine on the right, and between them a
  * door for each way that this policy has. Open ones are arrows, closed ones are dashed with a bar.
  */
+#include <stdarg.h>
 #include <string.h>
 
 #include "vmm/checklist/page.h"
@@ -11,14 +12,21 @@
 #define HEIGHT      114
 #define LEFT_END    158 /* of the box of what stays outside */
 #define RIGHT_BEGIN 392 /* of the machine's */
-#define FIRST_DOOR  22
-#define DOOR_STEP   15
-#define DOORS       6
+#define FIRST_DOOR  28
+#define DOORS       8
+#define DOOR_STEP   15 /* of up to six */
+#define SMALL_STEP  11
 #define LABEL       46U /* characters of a door's label */
+
+enum door { DOOR_CLOSED, DOOR_IN, DOOR_OUT, DOOR_BOTH };
 
 struct picture {
 	FILE *stream;
-	int doors;
+	int count;
+	struct {
+		enum door door;
+		char label[256];
+	} doors[DOORS];
 };
 
 void page_escape(FILE *stream, const char *text, size_t limit)
@@ -56,16 +64,26 @@ static void write_text(const struct picture *picture, int x, int y, const char *
 	fputs("</text>", picture->stream);
 }
 
-enum door { DOOR_CLOSED, DOOR_IN, DOOR_OUT, DOOR_BOTH };
-
-static void draw_door(struct picture *picture, enum door door, const char *label)
+__attribute__((format(printf, 3, 4))) static void add_door(struct picture *picture, enum door door,
+							   const char *format, ...)
 {
-	const int y = FIRST_DOOR + DOOR_STEP * picture->doors++ + 6;
+	va_list arguments;
+
+	if (picture->count == DOORS)
+		return;
+	picture->doors[picture->count].door = door;
+	va_start(arguments, format);
+	vsnprintf(picture->doors[picture->count++].label, sizeof(picture->doors[0].label), format,
+		  arguments);
+	va_end(arguments);
+}
+
+static void draw_door(const struct picture *picture, int index, int y)
+{
+	const enum door door = picture->doors[index].door;
 	const int middle = (LEFT_END + RIGHT_BEGIN) / 2;
 
-	if (picture->doors > DOORS)
-		return;
-	write_text(picture, middle, y - 3, "m", label);
+	write_text(picture, middle, y - 3, "m", picture->doors[index].label);
 	fprintf(picture->stream, "<path d=\"M%d %dH%d\" class=\"%s\"/>", LEFT_END + 3, y,
 		RIGHT_BEGIN - 3, door == DOOR_CLOSED ? "c" : "o");
 	if (door == DOOR_CLOSED)
@@ -74,31 +92,6 @@ static void draw_door(struct picture *picture, enum door door, const char *label
 		fprintf(picture->stream, "<path d=\"M%d %dl-7 -3v6z\"/>", RIGHT_BEGIN - 1, y);
 	if (door == DOOR_OUT || door == DOOR_BOTH)
 		fprintf(picture->stream, "<path d=\"M%d %dl7 -3v6z\"/>", LEFT_END + 1, y);
-}
-
-static void draw_shares(struct picture *picture, const cJSON *policy)
-{
-	const cJSON *shares = cJSON_GetObjectItem(policy, "shares");
-	const int count = cJSON_GetArraySize(shares);
-	char label[512];
-
-	for (int i = 0; i < count && i < 2; i++) {
-		const cJSON *share = cJSON_GetArrayItem(shares, i);
-		const char *path = page_text(share, "host"), *mode = page_text(share, "mode");
-		const char *end = strlen(path) > 30 ? path + strlen(path) - 28 : path;
-
-		while (((unsigned char)*end & 0xc0) == 0x80) /* within a character */
-			end++;
-		snprintf(label, sizeof(label), "%s%s (%s)", end == path ? "" : "\xe2\x80\xa6", end,
-			 mode);
-		draw_door(picture, strcmp(mode, "rw") == 0 ? DOOR_BOTH : DOOR_IN, label);
-	}
-	if (count > 2) {
-		snprintf(label, sizeof(label), "%d more shares", count - 2);
-		draw_door(picture, DOOR_BOTH, label);
-	}
-	if (!count)
-		draw_door(picture, DOOR_CLOSED, "files: no share");
 }
 
 /* Of a text cut to so many bytes, those that are whole characters. */
@@ -111,61 +104,131 @@ static int whole_length(const char *text, size_t limit)
 	return (int)length;
 }
 
-static void draw_network(struct picture *picture, const cJSON *policy)
+static enum door door_of(const cJSON *share)
 {
-	const cJSON *network = cJSON_GetObjectItem(policy, "network");
-	const cJSON *rules = cJSON_GetObjectItem(network, "rules");
-	const int published = cJSON_GetArraySize(cJSON_GetObjectItem(network, "published"));
-	char label[512];
-	int allowed = 0;
-	const char *first = "";
-	const cJSON *rule;
-
-	cJSON_ArrayForEach(rule, rules)
-	{
-		const char *origin = cJSON_GetStringValue(rule);
-
-		if (!origin || strncmp(origin, "--deny ", 7) == 0)
-			continue;
-		if (!allowed++)
-			first = origin;
-	}
-	if (allowed > 1)
-		snprintf(label, sizeof(label), "%.*s and %d more", whole_length(first, 30), first,
-			 allowed - 1);
-	else
-		snprintf(label, sizeof(label), "%s", allowed ? first : "network: no route");
-	draw_door(picture, allowed ? DOOR_OUT : DOOR_CLOSED, label);
-	snprintf(label, sizeof(label), "%d published ports", published);
-	if (published)
-		draw_door(picture, DOOR_IN, label);
+	return strcmp(page_text(share, "mode"), "rw") == 0 ? DOOR_BOTH : DOOR_IN;
 }
 
-static void draw_environment(struct picture *picture, const cJSON *policy)
+static void add_shares(struct picture *picture, const cJSON *policy)
+{
+	const cJSON *shares = cJSON_GetObjectItem(policy, "shares");
+	const int count = cJSON_GetArraySize(shares);
+	enum door others = DOOR_IN;
+
+	for (int i = 0; i < count; i++) {
+		const cJSON *share = cJSON_GetArrayItem(shares, i);
+		const char *path = page_text(share, "host");
+		const char *end = strlen(path) > 30 ? path + strlen(path) - 28 : path;
+
+		if (i >= 2) {
+			others = door_of(share) == DOOR_BOTH ? DOOR_BOTH : others;
+			continue;
+		}
+		while (((unsigned char)*end & 0xc0) == 0x80) /* within a character */
+			end++;
+		add_door(picture, door_of(share), "%s%s (%s)", end == path ? "" : "\xe2\x80\xa6",
+			 end, page_text(share, "mode"));
+	}
+	if (count > 2)
+		add_door(picture, others, "%d more shares", count - 2);
+	if (!count)
+		add_door(picture, DOOR_CLOSED, "files: no share");
+}
+
+static void add_network(struct picture *picture, const cJSON *policy)
+{
+	const cJSON *network = cJSON_GetObjectItem(policy, "network");
+	const int published = cJSON_GetArraySize(cJSON_GetObjectItem(network, "published"));
+	const char *first = "";
+	const cJSON *rule;
+	int allowed = 0;
+
+	cJSON_ArrayForEach(rule, cJSON_GetObjectItem(network, "rules"))
+	{
+		if (!cJSON_IsTrue(cJSON_GetObjectItem(rule, "deny")) && !allowed++)
+			first = page_text(rule, "by");
+	}
+	if (allowed > 1)
+		add_door(picture, DOOR_OUT, "%.*s and %d more", whole_length(first, 30), first,
+			 allowed - 1);
+	else
+		add_door(picture, allowed ? DOOR_OUT : DOOR_CLOSED, "%s",
+			 allowed ? first : "network: no route");
+	if (published)
+		add_door(picture, DOOR_IN, "%d published port%s", published,
+			 published == 1 ? "" : "s");
+}
+
+static void add_credentials(struct picture *picture, const cJSON *policy)
 {
 	const cJSON *names = cJSON_GetObjectItem(policy, "environment");
-	const int count = cJSON_GetArraySize(names);
+	const cJSON *hosts = cJSON_GetObjectItem(policy, "ssh_agent");
+	const int count = cJSON_GetArraySize(names), host_count = cJSON_GetArraySize(hosts);
 	const char *first = cJSON_GetStringValue(cJSON_GetArrayItem(names, 0));
-	char label[512];
+	const char *host = cJSON_GetStringValue(cJSON_GetArrayItem(hosts, 0));
 
+	first = first ? first : "";
+	host = host ? host : "";
 	if (count > 1)
-		snprintf(label, sizeof(label), "--env %.24s and %d more", first ? first : "",
+		add_door(picture, DOOR_IN, "--env %.*s and %d more", whole_length(first, 24), first,
 			 count - 1);
 	else
-		snprintf(label, sizeof(label), "%s%s",
-			 count ? "--env " : "environment: none of yours",
-			 count && first ? first : "");
-	draw_door(picture, count ? DOOR_IN : DOOR_CLOSED, label);
-	draw_door(picture, DOOR_OUT, "output: filtered for the terminal");
+		add_door(picture, count ? DOOR_IN : DOOR_CLOSED, "%s%s",
+			 count ? "--env " : "environment: none of yours", first);
+	if (host_count > 1)
+		add_door(picture, DOOR_OUT, "log-ins: --ssh-agent %.*s and %d more",
+			 whole_length(host, 16), host, host_count - 1);
+	else if (host_count)
+		add_door(picture, DOOR_OUT, "log-ins: --ssh-agent %s", host);
+}
+
+static void draw_doors(struct picture *picture, const cJSON *policy)
+{
+	const bool passes = cJSON_IsTrue(cJSON_GetObjectItem(policy, "terminal_passthrough"));
+	int step;
+
+	add_shares(picture, policy);
+	add_network(picture, policy);
+	add_credentials(picture, policy);
+	add_door(picture, DOOR_OUT,
+		 passes ? "output: not filtered" : "output: filtered for the terminal");
+	step = picture->count > 6 ? SMALL_STEP : DOOR_STEP;
+	for (int i = 0; i < picture->count; i++)
+		draw_door(picture, i, FIRST_DOOR + step * i);
+}
+
+/* What is kept outside, each with the line of the review that says so, and what it says when that
+ * is open. */
+static void draw_outside(const struct picture *picture, const cJSON *page)
+{
+	static const struct {
+		const char *text, *id;
+	} all[] = {
+		{"ssh and GPG keys, keyrings", "keys"},
+		{"cloud configuration, history", "keys"},
+		{"other repositories", "projects"},
+		{"ssh-agent, Docker, desktop", "sockets"},
+		{"this host, internal network", "inside"},
+		{"metadata of a cloud", "cloud"},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		const cJSON *line;
+		bool open = false;
+		char text[64];
+
+		cJSON_ArrayForEach(line, cJSON_GetObjectItem(page, "lines"))
+		{
+			open |= strcmp(page_text(line, "id"), all[i].id) == 0 &&
+				strcmp(page_text(line, "answer"), "OPEN") == 0;
+		}
+		snprintf(text, sizeof(text), "%s%s", all[i].text, open ? ": OPEN" : "");
+		write_text(picture, 12, 29 + 14 * (int)i, open ? "t" : "s", text);
+	}
 }
 
 void page_picture(const cJSON *page, FILE *stream)
 {
-	static const char *const outside[] = {
-		"ssh and GPG keys, keyrings", "cloud configuration and roles",
-		"shell history, browser",     "other repositories",
-		"ssh-agent, Docker, desktop", "internal network, metadata",
-	};
 	const cJSON *policy = cJSON_GetObjectItem(page, "policy");
 	const cJSON *host = cJSON_GetObjectItem(page, "host");
 	struct picture picture = {.stream = stream};
@@ -179,8 +242,7 @@ void page_picture(const cJSON *page, FILE *stream)
 	fprintf(stream, "<rect x=\"%d\" y=\"16\" width=\"%d\" height=\"%d\" class=\"g\"/>",
 		RIGHT_BEGIN, WIDTH - RIGHT_BEGIN - 6, HEIGHT - 22);
 	write_text(&picture, 8, 11, "t", "This host, and what stays outside:");
-	for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++)
-		write_text(&picture, 12, 29 + 14 * (int)i, "s", outside[i]);
+	draw_outside(&picture, page);
 	write_text(&picture, RIGHT_BEGIN + 6, 11, "t", "The machine (KVM):");
 	write_text(&picture, RIGHT_BEGIN + 6, 29, "s", "the agent, its tools, guest root");
 	write_text(&picture, RIGHT_BEGIN + 6, 43, "s", "a Linux kernel of its own");
@@ -191,8 +253,6 @@ void page_picture(const cJSON *page, FILE *stream)
 	write_text(&picture, RIGHT_BEGIN + 6, 71, "s", "all else in memory, gone at the end");
 	write_text(&picture, RIGHT_BEGIN + 6, 99, "s", page_text(host, "processor"));
 	write_text(&picture, (LEFT_END + RIGHT_BEGIN) / 2, 11, "mt", "doors");
-	draw_shares(&picture, policy);
-	draw_network(&picture, policy);
-	draw_environment(&picture, policy);
+	draw_doors(&picture, policy);
 	fputs("</svg>\n", stream);
 }

@@ -77,13 +77,34 @@ static void add_root(cJSON *policy, const struct run_root *root)
 }
 
 /* Nothing is allowed where all of it is empty. */
+/* What a rule is about, wherever it comes from: a file that is named alone could be another one by
+ * now. */
+static void add_route(cJSON *list, const struct route_rule *rule)
+{
+	char address[ADDRESS_TEXT_BYTES], host[NAME_BYTES + ADDRESS_TEXT_BYTES];
+	cJSON *object = cJSON_CreateObject();
+
+	if (rule->target == ROUTE_ADDRESS)
+		address_write(&rule->address, address);
+	snprintf(host, sizeof(host), "%s%s", rule->target == ROUTE_BELOW ? "*." : "",
+		 rule->target == ROUTE_ADDRESS ? address : rule->name);
+	cJSON_AddItemToObject(object, "by", canonical_text(rule->origin, TEXT_LIMIT));
+	cJSON_AddBoolToObject(object, "deny", rule->deny);
+	cJSON_AddItemToObject(object, "host", canonical_text(host, sizeof(host)));
+	if (rule->port)
+		canonical_add_count(object, "port", rule->port);
+	else
+		cJSON_AddNullToObject(object, "port");
+	cJSON_AddItemToArray(list, object);
+}
+
 static void add_network(cJSON *policy, const struct relay_settings *settings)
 {
 	cJSON *network = cJSON_AddObjectToObject(policy, "network"), *list;
 
 	list = cJSON_AddArrayToObject(network, "rules");
 	for (unsigned int i = 0; i < settings->policy.count; i++)
-		add_text(list, settings->policy.rules[i].origin);
+		add_route(list, &settings->policy.rules[i]);
 	list = cJSON_AddArrayToObject(network, "private");
 	for (unsigned int i = 0; i < settings->policy.private_count; i++) {
 		const struct route_private *added = &settings->policy.privates[i];
