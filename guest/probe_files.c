@@ -134,6 +134,11 @@ static void try_environment(const char *target, struct probe_answer *answer)
 	(void)target;
 	while (count > 0 && (count = read(fd, bytes, sizeof(bytes))) > 0)
 		probe_add(answer, bytes, (size_t)count);
+	/* Of one that was cut, what is missing is not told. */
+	if (count == 0 && answer->length == PROBE_DATA_BYTES) {
+		errno = EMSGSIZE;
+		count = -1;
+	}
 	give(answer, count < 0 ? -1 : (long)answer->length);
 }
 

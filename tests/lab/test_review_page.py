@@ -78,7 +78,7 @@ def test_default_run():
         expect_equal((lines["changes"]["answer"], lines["changes"]["on_purpose"]), ("OPEN", True), "changes")
         expect_equal(lines["secrets"]["answer"], "NOT ASKED")
         expect_equal(page["result"]["open"], 0)
-        expect_in("3 files planted", lines["above"]["evidence"])
+        expect_in(f"came back: in {home}/src, {home}, {home}/.local/state/mvagent", lines["above"]["evidence"])
         expect_in("1 repositories beside", lines["projects"]["evidence"])
         expect("ghp_" not in json.dumps(page), "no secret of the host's is in it")
         expect_clean(home)

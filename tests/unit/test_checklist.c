@@ -176,6 +176,9 @@ static void test_guest_that_lies(void **state)
 	fixture.outside.exposed = cJSON_Parse("[\"/home/ada/repo/.aws\"]");
 	expect_fault(&fixture, "keys", "/home/ada/repo/.aws");
 	fixture_make(&fixture);
+	fixture.outside.exposed = cJSON_Parse("[\"/home/ada/repo/.aws\"]");
+	expect_fault(&fixture, "after", "stays valid: /home/ada/repo/.aws");
+	fixture_make(&fixture);
 	fixture.outside.shared_projects = cJSON_Parse("[\"/home/ada/repo/b\"]");
 	expect_fault(&fixture, "projects", "/home/ada/repo/b");
 }
@@ -198,6 +201,14 @@ static void test_evidence_is_true(void **state)
 	fixture_make(&fixture);
 	expect_evidence(&fixture, "outside", "no process of the run had a network", true);
 	expect_evidence(&fixture, "after", "nothing outlives the machine", true);
+	expect_evidence(&fixture, "above", "failed, nothing of them came back: in /home/ada", true);
+	expect_evidence(&fixture, "root", "lists 1 of the 2 names", true);
+	expect_evidence(&fixture, "cloud", "2 tries failed: 169.254.169.254", true);
+	expect_evidence(&fixture, "cloud", "google", false);
+	expect_evidence(&fixture, "sockets", "2 connections failed: /run/docker.sock", true);
+	expect_evidence(&fixture, "inside", ": 10.0.0.1", true);
+	expect_evidence(&fixture, "inside", "192.168", false);
+	expect_evidence(&fixture, "outside", "failed: 1.1.1.1", true);
 	fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"), "published",
 			"[{\"address\":\"127.0.0.1\",\"port\":8080,\"guest_port\":80}]");
 	cJSON_AddItemToArray(cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"),
@@ -235,6 +246,9 @@ static void test_other_ways_to_fail(void **state)
 	fixture.outside.canary_count = 0;
 	expect_fault(&fixture, "above", "no file could be planted");
 	fixture_make(&fixture);
+	fixture.outside.unplanted = cJSON_Parse("[\"/home/ada\"]");
+	expect_fault(&fixture, "above", "there is none, in /home/ada");
+	fixture_make(&fixture);
 	fixture.outside.listening = false;
 	expect_fault(&fixture, "inside", "could not listen");
 	fixture_make(&fixture);
@@ -254,6 +268,9 @@ static void test_other_ways_to_fail(void **state)
 	fixture_make(&fixture);
 	fixture_answer(&fixture, "environ:", FINDINGS_AGENT, "0 ");
 	expect_fault(&fixture, "environment", "no environment");
+	fixture_make(&fixture); /* -EMSGSIZE */
+	fixture_answer(&fixture, "environ:", FINDINGS_ROOT, "-90 PATH=/bin%00");
+	expect_fault(&fixture, "environment", "larger than what the guest tells");
 	fixture_make(&fixture);
 	fixture_answer(&fixture, "list:.", FINDINGS_AGENT, "0 ");
 	expect_fault(&fixture, "root", "could not be listed");
@@ -333,9 +350,37 @@ static void test_walls(void **state)
 		cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"), 1);
 	fixture_replace(server, "process", "\"mvagent-relay\"");
 	expect_fault(&fixture, "outside", "yet a process with a network");
-	fixture_make(&fixture); /* the user takes it as it is, without a reason */
-	fixture_replace(fixture_policy(&fixture), "allow_degraded", "true");
-	expect_fault(&fixture, "walls", "what the host allows");
+}
+
+/* The user takes what the host has: each line that rests on a wall that is missing says so, and is
+ * open, with a reason or without. */
+static void test_degraded(void **state)
+{
+	static const char reasons[] =
+		"[{\"option\":\"--allow-degraded\",\"value\":\"\",\"why\":\"an old kernel\"}]";
+	static const char *const ids[] = {"root", "walls"};
+	struct fixture fixture;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(ids) / sizeof(ids[0]); i++) {
+		const char *id = ids[i / 2];
+		const bool explained = i % 2;
+
+		fixture_make(&fixture);
+		fixture_replace(fixture_policy(&fixture), "allow_degraded", "true");
+		fixture_replace(
+			cJSON_GetArrayItem(
+				cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"),
+				1),
+			"missing", "[\"landlock\"]");
+		if (explained)
+			fixture_replace(fixture_event(&fixture, "start"), "reasons", reasons);
+		expect_answer(&fixture, id, "OPEN", explained);
+		expect_evidence(&fixture, id, "mvagent-fs", true);
+		expect_evidence(&fixture, id, "landlock", true);
+		expect_evidence(&fixture, id, "mounts, Landlock by", false);
+		fixture_free(&fixture);
+	}
 }
 
 /* What the user opens is open on purpose with a reason, and only so. */
@@ -345,10 +390,17 @@ static void test_what_is_opened(void **state)
 		const char *object, *name, *json, *id;
 	} cases[] = {
 		{"rules", "show", "[\".env\"]", "keys"},
+		{"rules", "show", "[\".env\"]", "after"},
 		{"rules", "unprotect", "[\".vscode\"]", "changes"},
 		{"root", "add", "[\"/home/ada/.nvm\"]", "root"},
-		{"network", "rules", "[\"--allow example.org\"]", "outside"},
-		{"network", "rules", "[\"--allow 10.0.0.7\"]", "inside"},
+		{"network", "rules", ALLOWED("--allow example.org", "example.org"), "outside"},
+		{"network", "rules", ALLOWED("--allow-from npm", "example.org"), "outside"},
+		{"network", "rules", ALLOWED("--allow 10.0.0.7", "10.0.0.7"), "inside"},
+		{"network", "rules", ALLOWED("--allow fd00::7", "fd00::7"), "inside"},
+		{"network", "rules", ALLOWED("--allow 169.254.169.254", "169.254.169.254"),
+		 "cloud"},
+		{"network", "rules",
+		 ALLOWED("--allow metadata.google.internal", "metadata.google.internal"), "cloud"},
 		{"network", "any_server_name", "true", "outside"},
 		{"network", "published",
 		 "[{\"address\":\"127.0.0.1\",\"port\":8080,\"guest_port\":80}]", "inside"},
@@ -375,12 +427,16 @@ static void test_what_is_opened(void **state)
 	}
 	fixture_make(&fixture);
 	fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"), "rules",
-			"[\"--allow example.com\",\"--deny x.example.com\"]");
+			"[" RULE("--allow example.com", "false", "example.com") "," RULE(
+				"--deny x.example.com", "true",
+				"x.example.com") "," RULE("--allow-from list, line 2", "true",
+							  "y.example.com") "]");
 	expect_answer(&fixture, "outside", "OPEN", true);
 	fixture_free(&fixture);
 	for (size_t i = 0; i < 2; i++) { /* a host whose name begins with a digit is no address */
-		static const char *const rules[] = {"[\"--allow 1password.com:8443\"]",
-						    "[\"--allow 2001:db8:1:2:3:4:5:6\"]"};
+		static const char *const rules[] = {
+			ALLOWED("--allow 1password.com:8443", "1password.com"),
+			ALLOWED("--allow 2001:db8:1:2:3:4:5:6", "2001:db8:1:2:3:4:5:6")};
 
 		fixture_make(&fixture);
 		fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"), "rules",
@@ -433,7 +489,7 @@ static void test_reason_is_no_excuse(void **state)
 	(void)state;
 	fixture_make(&fixture);
 	fixture_replace(cJSON_GetObjectItem(fixture_policy(&fixture), "network"), "rules",
-			"[\"--allow example.com\"]");
+			ALLOWED("--allow example.com", "example.com"));
 	fixture_answer(&fixture, "tcp:1.1.1.1/443", FINDINGS_ROOT, "0 ");
 	expect_fault(&fixture, "outside", "succeeded with");
 }
@@ -576,6 +632,7 @@ int main(void)
 		cmocka_unit_test(test_guest_that_lies),
 		cmocka_unit_test(test_other_ways_to_fail),
 		cmocka_unit_test(test_walls),
+		cmocka_unit_test(test_degraded),
 		cmocka_unit_test(test_what_is_opened),
 		cmocka_unit_test(test_secret),
 		cmocka_unit_test(test_reason_is_no_excuse),

@@ -59,6 +59,7 @@ static int setup(void **state)
 		"repo/module/.git=",
 		"repo/clone/.git",
 		"beside/.git=",
+		"alone/only/x",
 	};
 
 	(void)state;
@@ -93,6 +94,7 @@ static struct checklist_host *look(const char *share, const char *root)
 								.upper_fd = -1,
 								.base_fd = -1};
 	snprintf(host->root, sizeof(host->root), "%s", path_of(root));
+	snprintf(host->directory, sizeof(host->directory), "%s", path_of(root));
 	checklist_items_make(host, options);
 	free(options);
 	return host;
@@ -156,11 +158,79 @@ static void test_a_share_that_is_a_project(void **state)
 	free(host);
 }
 
+static bool is_asked(const struct checklist_host *host, enum checklist_line line, const char *text)
+{
+	for (unsigned int i = 0; i < host->outside.item_count; i++) {
+		if (host->outside.items[i].line == line &&
+		    strcmp(host->outside.items[i].text, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What was planted is asked for from where the command works, however deep that is. */
+static void test_planted_above(void **state)
+{
+	static const char *const ways[][2] = {{"repo", "../../"}, {"repo/module", "../../../"}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct checklist_host *host = calloc(1, sizeof(*host));
+		struct run_options *options = calloc(1, sizeof(*options));
+		char text[64];
+
+		assert_true(host && options);
+		host->listener = -1;
+		host->outside.canaries[0].fd = -1;
+		host->outside.canaries[0].path = strdup(path_of("planted"));
+		host->outside.canaries[0].above = 2;
+		host->outside.canary_count = 1;
+		snprintf(host->root, sizeof(host->root), "%s", path_of("repo"));
+		snprintf(host->directory, sizeof(host->directory), "%s", path_of(ways[i][0]));
+		checklist_items_make(host, options);
+		snprintf(text, sizeof(text), "read:%splanted", ways[i][1]);
+		assert_true(is_asked(host, LINE_ABOVE, text));
+		snprintf(text, sizeof(text), "read:/proc/self/cwd/%splanted", ways[i][1]);
+		assert_true(is_asked(host, LINE_ROUTES, text));
+		host->outside.canary_count = 0; /* there is no such file */
+		free(host->outside.canaries[0].path);
+		checklist_host_destroy(host);
+		free(host);
+		free(options);
+	}
+}
+
+/* Where nothing could be planted, what is there is asked for, and must not be this host's. */
+static void test_nothing_planted_above(void **state)
+{
+	struct checklist_host *host = look("src/plain", "src/plain");
+	bool found = false;
+
+	(void)state;
+	for (unsigned int i = 0; i < host->outside.item_count; i++) {
+		const struct checklist_item *item = &host->outside.items[i];
+
+		found |= item->line == LINE_ABOVE && strncmp(item->text, "open:../../", 11) == 0 &&
+			 item->same;
+	}
+	assert_true(found);
+	assert_int_equal(cJSON_GetArraySize(host->outside.unplanted), 0);
+	checklist_host_destroy(host);
+	free(host);
+	host = look("alone/only", "alone/only"); /* and where there is nothing, it is said */
+	assert_int_equal(cJSON_GetArraySize(host->outside.unplanted), 1);
+	assert_true(has(host->outside.unplanted, "alone"));
+	checklist_host_destroy(host);
+	free(host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_share_of_projects),
 		cmocka_unit_test(test_a_share_that_is_a_project),
+		cmocka_unit_test(test_planted_above),
+		cmocka_unit_test(test_nothing_planted_above),
 	};
 
 	return cmocka_run_group_tests_name("checklist items", tests, setup, teardown);

@@ -51,6 +51,9 @@ struct checklist_text {
 
 extern const struct checklist_text checklist_texts[LINE_COUNT];
 
+/* Where clouds tell a machine of its role: addresses and a name, NULL at the end. */
+extern const char *const checklist_metadata[];
+
 /* What one thing that is tried is for. */
 enum checklist_purpose {
 	TRY_REFUSED, /* nothing must come of it */
@@ -83,9 +86,11 @@ struct checklist_outside {
 	unsigned int canary_count; /* files planted where the guest must not come */
 	struct {
 		char *path;
-		int fd; /* locked: it is not a killed process's */
+		int fd;             /* locked: it is not a killed process's */
+		unsigned int above; /* so many directories above what is worked on; 0: elsewhere */
 		char mark[CHECKLIST_MARK_SIZE];
 	} canaries[CHECKLIST_CANARIES];
+	cJSON *unplanted; /* array: directories above it that nothing could be asked about */
 	unsigned int places_known, places_here; /* where credentials may lie; those that do */
 	cJSON *exposed;         /* array: paths of credentials that a share has and no rule hides */
 	cJSON *projects;        /* array: repositories beside the shares */

@@ -48,7 +48,7 @@ void judge_walls(struct judge *judge)
 	const bool degraded = cJSON_IsTrue(judge_policy(judge, "allow_degraded"));
 	const cJSON *process;
 	char text[JUDGE_TEXT_BYTES] = "";
-	bool machine = false;
+	bool machine = false, missing = false;
 
 	judge->seen = true;
 	if (degraded)
@@ -57,6 +57,8 @@ void judge_walls(struct judge *judge)
 	{
 		size_t length = strlen(text);
 
+		missing |= cJSON_GetArraySize(
+				   cJSON_GetObjectItemCaseSensitive(process, "missing")) > 0;
 		machine |= strcmp(judge_text(process, "process"), "mvagent-vmm") == 0;
 		snprintf(text + length, sizeof(text) - length, "%s%s", length ? ", " : "",
 			 judge_text(process, "process"));
@@ -65,10 +67,11 @@ void judge_walls(struct judge *judge)
 	if (!machine)
 		judge_fail(judge, "cannot be told: the machine was never started");
 	else if (!judge->fault)
-		judge_say(judge, "%s: %s, no other capabilities, as the kernel says of each", text,
-			  degraded ? "what the host allows"
-				   : "namespaces, mounts, Landlock, system calls by role, "
-				     "no_new_privs");
+		judge_say(judge,
+			  "%s: %s by mvagent's own word, from before it heard the guest; system "
+			  "calls by role, no_new_privs, no other capabilities by the kernel's",
+			  text,
+			  missing ? "what else the host allows" : "namespaces, mounts, Landlock");
 }
 
 void judge_machine(struct judge *judge)

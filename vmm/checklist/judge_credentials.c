@@ -77,7 +77,10 @@ void judge_environment(struct judge *judge)
 		const struct finding *finding = judge_answer(judge, (enum findings_role)role,
 							     judge_find(judge, TRY_ENVIRON, 0));
 
-		if (finding)
+		if (finding && finding->result < 0)
+			judge_fail(judge,
+				   "cannot be told: it is larger than what the guest tells of it");
+		else if (finding)
 			check_variables(judge, finding);
 	}
 	search_values(judge);
@@ -102,6 +105,7 @@ void judge_environment(struct judge *judge)
 
 void judge_sockets(struct judge *judge)
 {
+	char text[JUDGE_TEXT_BYTES];
 	const cJSON *rule;
 	unsigned int tries;
 
@@ -113,23 +117,29 @@ void judge_sockets(struct judge *judge)
 		judge_open(judge, "--ssh-agent", judge_string(rule));
 	}
 	if (!judge->fault)
-		judge_say(judge,
-			  "%u connections failed: ssh-agent, gpg-agent, Docker, session bus, X11",
-			  tries);
+		judge_say(judge, "%u connections failed: %s", tries, judge_targets(judge, text));
+}
+
+static bool is_metadata(const char *host)
+{
+	for (size_t i = 0; checklist_metadata[i]; i++) {
+		if (strcmp(host, checklist_metadata[i]) == 0)
+			return true;
+	}
+	return false;
 }
 
 void judge_cloud(struct judge *judge)
 {
+	char text[JUDGE_TEXT_BYTES];
 	unsigned int tries;
 
 	if (!judge_has_probes(judge))
 		return;
+	judge_open_rules(judge, is_metadata);
 	tries = judge_refused(judge);
 	if (!judge->fault)
-		judge_say(judge,
-			  "%u tries failed: 169.254.169.254, 169.254.170.2, fd00:ec2::254, "
-			  "metadata.google.internal",
-			  tries);
+		judge_say(judge, "%u tries failed: %s", tries, judge_targets(judge, text));
 }
 
 /* The variable must have the placeholder that mvagent made, and nothing else. */
@@ -198,6 +208,24 @@ void judge_secrets(struct judge *judge)
 	}
 }
 
+/* Credentials in files that the guest may read: nobody can take those back. */
+static void open_files(struct judge *judge)
+{
+	const struct checklist_outside *outside = judge->input->outside;
+	const cJSON *rules = judge_policy(judge, "rules"), *rule;
+	char text[JUDGE_TEXT_BYTES];
+
+	cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(rules, "show"))
+	{
+		judge_open(judge, "--show", judge_string(rule));
+		judge_say(judge, "what is in %.100s: as long as its issuer says",
+			  judge_string(rule));
+	}
+	if (outside && cJSON_GetArraySize(outside->exposed))
+		judge_fail(judge, "what it could read stays valid: %s",
+			   judge_list(outside->exposed, text));
+}
+
 void judge_after(struct judge *judge)
 {
 	const cJSON *name, *environment = judge_policy(judge, "environment");
@@ -205,11 +233,13 @@ void judge_after(struct judge *judge)
 	judge->seen = true;
 	if (!judge_event(judge, "start"))
 		judge_fail(judge, "cannot be told: the record has no beginning");
+	open_files(judge);
 	/* Of what a service gives out under a secret nobody here knows. */
 	if (cJSON_GetArraySize(judge_policy(judge, "secrets")))
 		judge_say(judge, "no secret came in; tokens that its hosts gave out for it are "
 				 "valid as long as they say");
-	else if (!cJSON_GetArraySize(environment))
+	else if (!cJSON_GetArraySize(environment) && !cJSON_GetArraySize(judge->opened) &&
+		 !judge->fault)
 		judge_say(judge, "no credential of yours was given; nothing outlives the machine");
 	cJSON_ArrayForEach(name, environment)
 	{

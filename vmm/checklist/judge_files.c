@@ -38,9 +38,15 @@ static void check_servers(struct judge *judge)
 		if (strcmp(judge_text(process, "process"), "mvagent-fs") != 0)
 			continue;
 		servers++;
-		if (cJSON_GetArraySize(missing))
+		if (cJSON_GetArraySize(missing) &&
+		    cJSON_IsTrue(judge_policy(judge, "allow_degraded"))) {
+			judge_open(judge, "--allow-degraded", "");
+			judge_say(judge, "around mvagent-fs is missing: %s",
+				  judge_list(missing, text));
+		} else if (cJSON_GetArraySize(missing)) {
 			judge_fail(judge, "around mvagent-fs is missing: %s",
 				   judge_list(missing, text));
+		}
 		if (cJSON_HasObjectItem(process, "not_told"))
 			judge_fail(judge, "mvagent-fs did not tell what confines it");
 	}
@@ -72,8 +78,12 @@ static void compare_names(struct judge *judge)
 		}
 		at += strlen(name) + 1;
 	}
-	judge_say(judge, "its listing is the host's own (%ld of %d names)", finding->result,
-		  cJSON_GetArraySize(names));
+	if (cJSON_GetArraySize(names))
+		judge_say(judge,
+			  "it lists %ld of the %d names that this host has there, and no other",
+			  finding->result, cJSON_GetArraySize(names));
+	else
+		judge_say(judge, "its working directory is empty, as it is here");
 }
 
 void judge_root(struct judge *judge)
@@ -117,18 +127,41 @@ static bool check_canaries(struct judge *judge)
 	return !judge->fault;
 }
 
+/* Where files were planted. */
+static const char *list_planted(const struct judge *judge, char text[JUDGE_TEXT_BYTES])
+{
+	const struct checklist_outside *outside = judge->input->outside;
+	size_t length = 0;
+
+	*text = '\0';
+	for (unsigned int i = 0; i < outside->canary_count; i++) {
+		const char *path = outside->canaries[i].path;
+
+		length +=
+			(size_t)snprintf(text + length, JUDGE_TEXT_BYTES - length, "%s%.*s",
+					 i ? ", " : "in ", (int)(strrchr(path, '/') - path), path);
+		if (length >= JUDGE_TEXT_BYTES)
+			break;
+	}
+	return text;
+}
+
 void judge_above(struct judge *judge)
 {
+	char text[JUDGE_TEXT_BYTES];
 	unsigned int tries;
 
 	if (!judge_has_probes(judge))
 		return;
 	tries = judge_refused(judge);
+	if (cJSON_GetArraySize(judge->input->outside->unplanted))
+		judge_fail(judge,
+			   "cannot be told: no file could be planted, and there is none, in %s",
+			   judge_list(judge->input->outside->unplanted, text));
 	if (check_canaries(judge))
 		judge_say(judge,
-			  "%u files planted above and beside; %u reads of them failed, nothing of "
-			  "them came back",
-			  judge->input->outside->canary_count, tries);
+			  "%u reads of files planted outside failed, nothing of them came back: %s",
+			  tries, list_planted(judge, text));
 }
 
 void judge_routes(struct judge *judge)
@@ -140,8 +173,8 @@ void judge_routes(struct judge *judge)
 	tries = judge_refused(judge);
 	if (check_canaries(judge))
 		judge_say(judge,
-			  "%u tries by hard and symbolic links, /proc/1/root, .. of /proc/self/cwd "
-			  "and writes to the disk failed",
+			  "%u tries to get at planted files by hard and symbolic links and by "
+			  "/proc, and to write to the root's disk, failed",
 			  tries);
 }
 

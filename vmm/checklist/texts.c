@@ -73,3 +73,11 @@ const struct checklist_text checklist_texts[LINE_COUNT] = {
 	[LINE_KIND] = {"kind", RESPONSE, "Is that the auth-bug clock?",
 		       "--clock against --auth-clock", "Not checked: your word"},
 };
+
+/* AWS (also of containers), by both protocols; Alibaba; Google. */
+const char *const checklist_metadata[] = {"169.254.169.254",
+					  "169.254.170.2",
+					  "fd00:ec2::254",
+					  "100.100.100.200",
+					  "metadata.google.internal",
+					  NULL};

@@ -130,7 +130,7 @@ static void find_directory(struct checklist_host *host, const struct run_options
 }
 
 /* Plants a file in a directory, if it may. */
-static void plant(struct checklist_host *host, const char *directory)
+static void plant(struct checklist_host *host, const char *directory, unsigned int above)
 {
 	struct checklist_outside *outside = &host->outside;
 	FD_CLEANUP int fd = -1;
@@ -155,6 +155,7 @@ static void plant(struct checklist_host *host, const char *directory)
 		return;
 	}
 	outside->canaries[outside->canary_count].path = path;
+	outside->canaries[outside->canary_count].above = above;
 	outside->canaries[outside->canary_count++].fd = fd_take(&fd);
 }
 
@@ -165,12 +166,12 @@ static void plant_all(struct checklist_host *host)
 	if (*host->root) {
 		/* dirname(3) shortens its argument. */
 		snprintf(path, sizeof(path), "%s", host->root);
-		plant(host, dirname(path));
-		plant(host, dirname(path));
+		plant(host, dirname(path), 1);
+		plant(host, dirname(path), 2);
 	}
-	plant(host, host->home);
+	plant(host, host->home, 0);
 	if (review_state_path(path, "records") == 0 && review_state_make(path) == 0)
-		plant(host, dirname(path));
+		plant(host, dirname(path), 0);
 }
 
 /* One socket on all addresses of this host, at a port that the kernel chooses. */
@@ -293,6 +294,7 @@ void checklist_host_destroy(struct checklist_host *host)
 		free(outside->items[i].text);
 		free(outside->items[i].same);
 	}
+	cJSON_Delete(outside->unplanted);
 	cJSON_Delete(outside->exposed);
 	cJSON_Delete(outside->projects);
 	cJSON_Delete(outside->shared_projects);

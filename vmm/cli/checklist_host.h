@@ -43,6 +43,8 @@ void checklist_host_destroy(struct checklist_host *host);
 
 /* The list of what the guest is to try: checklist_items.c. */
 void checklist_items_make(struct checklist_host *host, const struct run_options *options);
+/* Those of the network: checklist_network.c. */
+void checklist_items_network(struct checklist_host *host, const struct run_options *options);
 
 /* Adds one thing to try, "KIND:TARGET". */
 void checklist_add(struct checklist_outside *outside, enum checklist_line line,

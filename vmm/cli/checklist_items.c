@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the guest is to try, for each line of a review, on this host and under this policy. */
-#include <arpa/inet.h>
 #include <dirent.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +11,6 @@
 #include "vmm/base/bytes.h"
 #include "vmm/cli/checklist_host.h"
 #include "vmm/fs/policy.h"
-#include "vmm/relay/policy.h"
 
 #define MANY_HIDDEN   8 /* names in the working directory */
 #define MANY_PROJECTS 8 /* beside what is worked on */
@@ -22,9 +18,6 @@
 /* How far a share is searched for repositories: HOST/OWNER/NAME lies three levels down. */
 #define SEARCHED_LEVELS      4U
 #define SEARCHED_DIRECTORIES 20000U
-
-#define MANY_HOSTS 4
-#define RAW_FRAMES 8
 
 /* Below the user's home. */
 static const char *const places[] = {
@@ -83,6 +76,85 @@ static void add_text(cJSON *array, const char *text)
 	cJSON_AddItemToArray(array, cJSON_CreateString(text));
 }
 
+/* One that must not be opened, which is the host's own if it looks like this. @path: in the guest.
+ */
+static void add_own(struct checklist_host *host, enum checklist_line line, const char *path,
+		    const struct stat *status)
+{
+	struct checklist_outside *outside = &host->outside;
+	unsigned int before = outside->item_count;
+
+	checklist_add(outside, line, TRY_REFUSED, "open:%s", path);
+	if (outside->item_count > before &&
+	    asprintf(&outside->items[before].same, "%lld.%09ld:%lld",
+		     (long long)status->st_mtim.tv_sec, status->st_mtim.tv_nsec,
+		     (long long)status->st_size) < 0)
+		outside->items[before].same = NULL;
+}
+
+/* The way from the working directory, which is what is worked on or below it, so many directories
+ * above that: "../../NAME". */
+static void write_relative(const struct checklist_host *host, unsigned int above, const char *name,
+			   char *text, size_t size)
+{
+	const char *below = host->directory + strlen(host->root);
+	size_t length = 0;
+
+	for (; *below; below++)
+		above += *below == '/' && below[1];
+	for (; above && length + 4 < size; above--)
+		length += (size_t)snprintf(text + length, size - length, "../");
+	snprintf(text + length, size - length, "%s", name);
+}
+
+/* Where nothing could be planted, something that is there anyway is asked for. Whether there is
+ * any. */
+static bool add_existing(struct checklist_host *host, const char *place, unsigned int above)
+{
+	DIR *directory = opendir(place);
+	const struct dirent *entry;
+	bool found = false;
+
+	while (directory && !found && (entry = readdir(directory))) {
+		char path[PATH_MAX + NAME_MAX + 2], relative[PATH_MAX + NAME_MAX];
+		struct stat status;
+		unsigned int share;
+
+		snprintf(path, sizeof(path), "%s/%s", place, entry->d_name);
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    lstat(path, &status) < 0 || (status.st_mode & S_IFMT) == S_IFLNK ||
+		    access(path, R_OK) < 0 || run_shares_below(host->root, path) ||
+		    checklist_in_share(host, path, &share))
+			continue;
+		write_relative(host, above, entry->d_name, relative, sizeof(relative));
+		add_own(host, LINE_ABOVE, path, &status);
+		add_own(host, LINE_ABOVE, relative, &status);
+		found = true;
+	}
+	if (directory)
+		closedir(directory);
+	return found;
+}
+
+/* The two directories above what is worked on; / is the guest's own in any case. */
+static void add_unplanted(struct checklist_host *host)
+{
+	char path[PATH_MAX];
+
+	host->outside.unplanted = cJSON_CreateArray();
+	snprintf(path, sizeof(path), "%s", host->root);
+	for (unsigned int above = 1; *host->root && above <= 2; above++) {
+		bool planted = false;
+
+		if (strcmp(dirname(path), "/") == 0)
+			return;
+		for (unsigned int i = 0; i < host->outside.canary_count; i++)
+			planted |= host->outside.canaries[i].above == above;
+		if (!planted && !add_existing(host, path, above))
+			add_text(host->outside.unplanted, path);
+	}
+}
+
 /* Files that were planted, by their paths and from the working directory up. */
 static void add_canaries(struct checklist_host *host)
 {
@@ -90,7 +162,7 @@ static void add_canaries(struct checklist_host *host)
 
 	for (unsigned int i = 0; i < outside->canary_count; i++) {
 		const char *path = outside->canaries[i].path;
-		const char *name = strrchr(path, '/') + 1;
+		char relative[PATH_MAX + NAME_MAX];
 
 		checklist_add(outside, LINE_ABOVE, TRY_REFUSED, "read:%s", path);
 		checklist_add(outside, LINE_KEYS, TRY_REFUSED, "read:%s", path);
@@ -98,12 +170,13 @@ static void add_canaries(struct checklist_host *host)
 		checklist_add(outside, LINE_ROUTES, TRY_REFUSED, "link:%s", path);
 		checklist_add(outside, LINE_ROUTES, TRY_REFUSED, "symlink:%s", path);
 		checklist_add(outside, LINE_ROUTES, TRY_REFUSED, "read:/proc/1/root%s", path);
-		/* The first lies above what is worked on, if there is such a place. */
-		if (i || !*host->root || strcmp(host->root, host->directory) != 0)
+		if (!outside->canaries[i].above)
 			continue;
-		checklist_add(outside, LINE_ABOVE, TRY_REFUSED, "read:../%s", name);
-		checklist_add(outside, LINE_ABOVE, TRY_REFUSED, "read:../../%s", name);
-		checklist_add(outside, LINE_ROUTES, TRY_REFUSED, "read:/proc/self/cwd/../%s", name);
+		write_relative(host, outside->canaries[i].above, strrchr(path, '/') + 1, relative,
+			       sizeof(relative));
+		checklist_add(outside, LINE_ABOVE, TRY_REFUSED, "read:%s", relative);
+		checklist_add(outside, LINE_ROUTES, TRY_REFUSED, "read:/proc/self/cwd/%s",
+			      relative);
 	}
 	checklist_add(outside, LINE_ROUTES, TRY_REFUSED, "write:/dev/vda");
 }
@@ -123,20 +196,12 @@ static bool is_exposed(const struct checklist_host *host, const struct policy *p
 	return !verdict.hidden;
 }
 
-/* One that must not be opened, which is the host's own if it looks like this. */
 static void add_place(struct checklist_host *host, const char *path, const struct stat *status)
 {
-	struct checklist_outside *outside = &host->outside;
 	char guest[2 * PATH_MAX];
-	unsigned int before = outside->item_count;
 
 	checklist_guest_path(host, path, guest, sizeof(guest));
-	checklist_add(outside, LINE_KEYS, TRY_REFUSED, "open:%s", guest);
-	if (outside->item_count > before &&
-	    asprintf(&outside->items[before].same, "%lld.%09ld:%lld",
-		     (long long)status->st_mtim.tv_sec, status->st_mtim.tv_nsec,
-		     (long long)status->st_size) < 0)
-		outside->items[before].same = NULL;
+	add_own(host, LINE_KEYS, guest, status);
 }
 
 static void add_places(struct checklist_host *host, const struct policy *policy)
@@ -320,95 +385,6 @@ static void add_changes(struct checklist_host *host, const struct policy *policy
 	}
 }
 
-/* Unless the user has allowed just this. */
-static void add_address(struct checklist_host *host, const struct run_options *options,
-			enum checklist_line line, const char *address, unsigned int port)
-{
-	const struct route_decision decision = route_policy_decide(
-		&options->network.settings.policy, address, strlen(address), (uint16_t)port);
-
-	if (decision.verdict != ROUTE_ALLOWED)
-		checklist_add(&host->outside, line, TRY_REFUSED, "tcp:%s/%u", address, port);
-}
-
-/* This host's own addresses, at the port of a socket that listens on all of them. */
-static void add_own_addresses(struct checklist_host *host, const struct run_options *options)
-{
-	struct ifaddrs *list = NULL;
-	int count = 0;
-
-	if (getifaddrs(&list) < 0)
-		list = NULL;
-	for (const struct ifaddrs *one = list; one && count < 6; one = one->ifa_next) {
-		char text[INET6_ADDRSTRLEN] = "";
-		const struct sockaddr *address = one->ifa_addr;
-
-		if (!address || one->ifa_flags & IFF_LOOPBACK)
-			continue;
-		if (address->sa_family == AF_INET)
-			inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text,
-				  sizeof(text));
-		else if (address->sa_family == AF_INET6 &&
-			 !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr))
-			inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr,
-				  text, sizeof(text));
-		if (!*text)
-			continue;
-		count++;
-		add_address(host, options, LINE_INSIDE, text, host->port);
-	}
-	if (list)
-		freeifaddrs(list);
-}
-
-/* The ways that are open, a few of them. */
-static void add_allowed(struct checklist_host *host, const struct run_options *options)
-{
-	const struct route_policy *policy = &options->network.settings.policy;
-	int count = 0;
-
-	for (unsigned int i = 0; i < policy->count && count < MANY_HOSTS; i++) {
-		const struct route_rule *rule = &policy->rules[i];
-
-		if (rule->deny || rule->target != ROUTE_HOST)
-			continue;
-		checklist_add(&host->outside, LINE_OUTSIDE, TRY_ALLOWED, "way:%s/%u", rule->name,
-			      rule->port ? rule->port : ROUTE_PORT_TLS);
-		count++;
-	}
-}
-
-static void add_network(struct checklist_host *host, const struct run_options *options)
-{
-	static const char *const public_addresses[] = {"1.1.1.1", "8.8.8.8",
-						       "2606:4700:4700::1111"};
-	static const char *const inside[] = {"127.0.0.1",  "10.0.2.2",    "10.0.0.1", "172.16.0.1",
-					     "172.17.0.1", "192.168.1.1", "fd00::1"};
-	static const char *const cloud[] = {"169.254.169.254", "169.254.170.2", "fd00:ec2::254",
-					    "100.100.100.200"};
-	struct checklist_outside *outside = &host->outside;
-
-	for (size_t i = 0; i < ARRAY_SIZE(public_addresses); i++)
-		add_address(host, options, LINE_OUTSIDE, public_addresses[i], 443);
-	checklist_add(outside, LINE_OUTSIDE, TRY_REFUSED, "way:%.8s.example.com/80", host->number);
-	add_allowed(host, options);
-	checklist_add(outside, LINE_LOG, TRY_DENIED, "name:%.8s.review.invalid", host->number);
-	add_own_addresses(host, options);
-	for (size_t i = 0; i < ARRAY_SIZE(inside); i++)
-		add_address(host, options, LINE_INSIDE, inside[i],
-			    host->listener >= 0 ? host->port : 80);
-	for (size_t i = 0; i < ARRAY_SIZE(cloud); i++)
-		add_address(host, options, LINE_CLOUD, cloud[i], 80);
-	checklist_add(outside, LINE_CLOUD, TRY_REFUSED, "name:metadata.google.internal");
-	checklist_add(outside, LINE_RAW, TRY_IDENTITY, "identity:");
-	checklist_add(outside, LINE_RAW, TRY_FRAMES, "frames:%d", RAW_FRAMES);
-	checklist_add(outside, LINE_RAW, TRY_REFUSED, "udp:1.1.1.1/53");
-	checklist_add(outside, LINE_RAW, TRY_REFUSED, "udp:2606:4700:4700::1111/53");
-	checklist_add(outside, LINE_RAW, TRY_REFUSED, "icmp:1.1.1.1/0");
-	for (unsigned int port = 22; port <= 1000; port += 326)
-		checklist_add(outside, LINE_RAW, TRY_REFUSED, "vsock:%u", port);
-}
-
 static void add_sockets(struct checklist_host *host)
 {
 	struct checklist_outside *outside = &host->outside;
@@ -433,11 +409,12 @@ void checklist_items_make(struct checklist_host *host, const struct run_options 
 	if (outside->names)
 		checklist_add(outside, LINE_ROOT, TRY_LIST, "list:.");
 	add_canaries(host);
+	add_unplanted(host);
 	add_places(host, policy);
 	add_hidden(host, policy);
 	add_projects(host);
 	add_changes(host, policy);
-	add_network(host, options);
+	checklist_items_network(host, options);
 	checklist_add(outside, LINE_ENVIRONMENT, TRY_ENVIRON, "environ:");
 	add_sockets(host);
 	checklist_add(outside, LINE_MACHINE, TRY_BOOT, "read:/proc/sys/kernel/random/boot_id");
