@@ -25,7 +25,7 @@ import traceback
 
 CONNECTED, DENIED, FAILED = 0, 1, 2
 EVENT_DENIED, EVENT_FAILED, EVENT_ENDED, EVENT_SECRET, EVENT_MASKED, EVENT_WALLS, EVENT_SPENT, EVENT_SIGNED, EVENT_UNTOLD = range(1, 10)
-EVENT = struct.Struct("=IIQQ256s1024s")
+EVENT = struct.Struct("=IIQQ256s1024sQ")
 LIMIT = 20.0
 
 
@@ -51,7 +51,7 @@ def expect_walls(events, process):
     """The first that a process tells, once it is confined; nothing, if it does not start."""
     first = events.recv(EVENT.size)
     if first:
-        kind, _, walls, _, _, name = EVENT.unpack(first)
+        kind, _, walls, _, _, name, _ = EVENT.unpack(first)
         expect_equal((kind, text(name)), (EVENT_WALLS, process), "first event")
         expect(walls, f"{process} is confined by nothing")
 
@@ -129,7 +129,7 @@ class Relay:
         return made
 
     def event(self):
-        kind, port, sent, received, host, sentence = EVENT.unpack(self.events.recv(EVENT.size))
+        kind, port, sent, received, host, sentence, self.microseconds = EVENT.unpack(self.events.recv(EVENT.size))
         return kind, text(host), port, sent, received, text(sentence)
 
     def no_event(self, seconds=0.2):
@@ -285,6 +285,7 @@ def test_bytes_both_ways():
             expect_equal(made.recv(100), b"", "the end")
         event = relay.event()
         expect_equal(event[:5], (EVENT_ENDED, "api.test", server.port, 5, 5), "what was told")
+        expect(0 < relay.microseconds < 1e6 * LIMIT, f"for how long it was open: {relay.microseconds}")
         expect_equal({name for name, _ in names.asked}, {"api.test"}, "names asked for")
 
 

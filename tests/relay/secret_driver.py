@@ -195,7 +195,7 @@ class Run:
         return self.context(protocols).wrap_socket(made, server_hostname=server_name or host)
 
     def event(self):
-        kind, port, sent, received, host, sentence = relay_driver.EVENT.unpack(self.events.recv(relay_driver.EVENT.size))
+        kind, port, sent, received, host, sentence, _ = relay_driver.EVENT.unpack(self.events.recv(relay_driver.EVENT.size))
         return kind, relay_driver.text(host), port, sent, received, relay_driver.text(sentence)
 
     def no_event(self, seconds=0.2):

@@ -55,6 +55,7 @@ static void note(struct network_watch *watch, const char *decision, const char *
 	if (ended) {
 		canonical_add_count(line, "sent_bytes", (double)ended->sent);
 		canonical_add_count(line, "received_bytes", (double)ended->received);
+		canonical_add_count(line, "microseconds", (double)ended->microseconds);
 	}
 	record_event(watch->record, RECORD_NETWORK, line);
 }

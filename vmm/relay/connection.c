@@ -213,7 +213,7 @@ static void begin_open(struct connection *connection)
 	/* Elsewhere the server may be the one who speaks first, and the guest listen for long. */
 	if (connection->request.port != ROUTE_PORT_TLS)
 		connection->deadline_ns = 0;
-	connection->moved_ns = clock_monotonic_ns();
+	connection->opened_ns = connection->moved_ns = clock_monotonic_ns();
 	connection_advance(connection);
 }
 
@@ -473,7 +473,7 @@ void connection_accept(struct connection *connection, int server_fd, uint16_t gu
 	connection->verdict = FIRST_PASS;
 	send(connection->guest_fd, found, sizeof(found), MSG_DONTWAIT | MSG_NOSIGNAL);
 	connection->state = CONNECTION_OPEN;
-	connection->moved_ns = clock_monotonic_ns();
+	connection->opened_ns = connection->moved_ns = clock_monotonic_ns();
 	if (loop_watch(connection->relay->loop, &connection->server_watch, server_fd,
 		       CONNECTION_EVENTS, on_server) < 0)
 		connection_close(connection);

@@ -42,6 +42,8 @@ bool relay_tell(struct relay *relay, enum relay_event_type type,
 	};
 	ssize_t sent;
 
+	if (type == RELAY_EVENT_ENDED)
+		event.microseconds = (clock_monotonic_ns() - connection->opened_ns) / 1000;
 	snprintf(event.host, sizeof(event.host), "%s", connection->host);
 	snprintf(event.text, sizeof(event.text), "%s", text);
 	if (type == RELAY_EVENT_DENIED && !told_is_new(&relay->told, &event))

@@ -37,6 +37,7 @@ struct connection {
 	struct loop_operation inner_watch; /* of guest_fd once it leads to mvagent-secret */
 	bool terminated;                   /* it does */
 	uint64_t deadline_ns;              /* of the state; in OPEN of the first bytes. 0: none */
+	uint64_t opened_ns;                /* when the server was there */
 	uint64_t moved_ns;                 /* when bytes last moved */
 
 	struct relay_request request;

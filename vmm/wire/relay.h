@@ -71,6 +71,7 @@ struct relay_event {
 	uint64_t received; /* by the guest */
 	char host[RELAY_NAME_BYTES + 1];
 	char text[RELAY_EVENT_TEXT_BYTES];
+	uint64_t microseconds; /* of RELAY_EVENT_ENDED: for how long it was open */
 };
 
 /* RELAY_EVENT_WALLS of @process. 0 or -errno. */
