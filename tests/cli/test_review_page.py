@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of `mvagent review` as it is printed, and the command without a guest.
 
-    tests/cli/test_review_page.py [--build DIR] [TEST...]
+    tests/cli/test_review_page.py [--build DIR] [--pages DIR] [TEST...]
 
 Prints "ok NAME", "not ok NAME: why" or "skip NAME: why" for each test. Pages come from the unit test of the page,
-which writes them where MVAGENT_PAGES says; they are printed by Chromium.
+which writes them where MVAGENT_PAGES says, and from --pages, where tests/lab/test_review_page.py left those of real
+guests; they are printed by Chromium, and read back by pdftotext.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,9 +23,9 @@ import traceback
 import zlib
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ("default", "opened", "long")
 # Width and height in points, and in pixels of Chromium's (96 to the inch).
 PAPERS = {"A4": (595, 842), "Letter": (612, 792)}
+SMALLEST = 5.5  # points of a letter: what a contract has in its footnotes
 
 
 class Skip(Exception):
@@ -37,12 +40,16 @@ def chromium():
 
 
 def make_pages(place):
+    """Those of the unit test, and those of guests; a list of paths."""
     program = BUILD / "tests/unit/test_checklist_page"
     if not program.exists():
         raise Skip(f"{program} is not built ('make unit')")
     done = subprocess.run([program], env=dict(os.environ, MVAGENT_PAGES=str(place)), capture_output=True, text=True,
                           timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-600:]
+    for page in GUEST_PAGES.glob("*.html") if GUEST_PAGES else ():
+        shutil.copy(page, place)
+    return sorted(place.glob("*.html"))
 
 
 def browse(*options, place):
@@ -78,10 +85,9 @@ def test_one_page_on_each_paper():
     with tempfile.TemporaryDirectory() as name:
         place = pathlib.Path(name)
         chromium()
-        make_pages(place)
-        for page in PAGES:
+        for page in make_pages(place):
             for paper in PAPERS:
-                assert count_pages(print_page(place / f"{page}.html", paper, place)) == 1, f"{page} on {paper}"
+                assert count_pages(print_page(page, paper, place)) == 1, f"{page} on {paper}"
 
 
 def test_a_page_too_long_is_seen():
@@ -95,20 +101,136 @@ def test_a_page_too_long_is_seen():
         assert count_pages(print_page(page, "A4", place)) == 2
 
 
+MEASURE = """<script>
+const right = document.body.getBoundingClientRect().right + 1, all = [...document.querySelectorAll('td,th,p,svg,code,div,text')];
+const scale = document.querySelector('svg').getBoundingClientRect().width / document.querySelector('svg').viewBox.baseVal.width;
+const size = e => parseFloat(getComputedStyle(e).fontSize) * (e.tagName == 'text' ? scale : 1) * .75;
+document.title = JSON.stringify({
+  out: all.filter(e => e.getBoundingClientRect().right > right).length,
+  cut: [...document.querySelectorAll('.k,.l')].filter(e => e.scrollHeight > e.clientHeight + 1).map(e => e.textContent),
+  smallest: Math.min(...all.filter(e => e.textContent).map(size))})
+</script></body>"""
+
+
+def measure(html, place):
+    """What Chromium makes of a page: elements that stick out, texts that are cut, and the smallest letters in points."""
+    measured = place / "measured.html"
+    measured.write_text(html.replace("</body>", MEASURE))
+    title = re.search("<title>(.*?)</title>", browse("--dump-dom", f"file://{measured}", place=place))[1]
+    measured.unlink()
+    return json.loads(title.replace("&quot;", '"').replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
+
+
 def test_nothing_sticks_out():
-    """No cell is wider than its column, and the page is as wide as the paper leaves it."""
+    """No cell is wider than its column, the page is as wide as the paper leaves it, and all letters can be read."""
     with tempfile.TemporaryDirectory() as name:
         place = pathlib.Path(name)
         chromium()
+        for page in make_pages(place):
+            seen = measure(page.read_text(), place)
+            assert seen["out"] == 0, (page.name, seen)
+            assert seen["smallest"] >= SMALLEST, (page.name, seen)
+            # Where a text is as long as it can be, it is cut; those of the ordinary pages are not.
+            assert bool(seen["cut"]) == (page.name == "long.html"), (page.name, seen)
+        seen = measure((place / "default.html").read_text().replace("6pt", "4pt").replace("</table>", "</table><p style='width:300mm'>x</p>", 1), place)
+        assert seen["out"] and seen["smallest"] < SMALLEST, "it can be seen"
+
+
+def text_of(pdf, place):
+    """The words of a printed page, in their order on paper."""
+    if not shutil.which("pdftotext"):
+        raise Skip("there is no pdftotext to read the page with (apt-get install poppler-utils)")
+    (place / "read.pdf").write_bytes(pdf)
+    done = subprocess.run(["pdftotext", "-layout", place / "read.pdf", "-"], capture_output=True, text=True, timeout=60, check=True)
+    return " ".join(done.stdout.split())
+
+
+def plain(html):
+    """The words between the marks of a piece of HTML."""
+    text = re.sub("<[^>]*>", " ", html).replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
+    return text.split()
+
+
+def expect_words(html, printed):
+    """Every word of every cell and paragraph is on paper, but for those that were cut."""
+    printed = printed.lower()  # a style may make capitals
+    missing = [word for cell in re.findall("<(?:td|p|text)[^>]*>(.*?)</(?:td|p|text)>", html) for word in plain(cell.lower())
+               if word not in printed and word.replace("-", "") not in printed.replace("- ", "").replace("-", "") and len(word) < 30]
+    assert not missing, missing
+
+
+def test_all_words_are_on_paper():
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        chromium()
+        for page in make_pages(place):
+            if page.name == "long.html":
+                continue
+            html = page.read_text()
+            for paper in PAPERS:
+                printed = text_of(print_page(page, paper, place), place)
+                expect_words(html, printed)
+                for words in ("Can it read a file two", "Is that the auth-bug", "Signed (Ed25519)"):
+                    assert words in printed, (page.name, words)
+        assert "OPEN" in text_of(print_page(place / "opened.html", "A4", place), place)
+
+
+def test_pages_of_guests_say_what_their_policy_is():
+    if not GUEST_PAGES:
+        raise Skip("pages of guests are made by tests/lab/test_review_page.py, and given with --pages")
+    said = {
+        "guest-default": ["the boundary holds, but for", "network: no route", "environment: none of yours", "NOT ASKED"],
+        "guest-secret": ["opened: --allow example.com packages", "opened: --secret API_TOKEN it asks the model", "and 1 more"],
+        "guest-degraded": ["opened: --allow-degraded a kernel without Landlock", "missing around mvagent-vmm: landlock"],
+    }
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
         make_pages(place)
-        for page in PAGES:
-            html = (place / f"{page}.html").read_text()
-            script = ("<script>document.title=[...document.querySelectorAll('td,th,p,svg,code')].filter(e=>"
-                      "e.getBoundingClientRect().right>document.body.getBoundingClientRect().right+1).length+' out'"
-                      "</script></body>")
-            (place / "measured.html").write_text(html.replace("</body>", script))
-            seen = browse("--dump-dom", f"file://{place}/measured.html", place=place)
-            assert "<title>0 out</title>" in seen, (page, re.search("<title>.*?</title>", seen))
+        for page, texts in said.items():
+            printed = " ".join(plain((place / f"{page}.html").read_text()))
+            for text in texts:
+                assert text in printed, (page, text)
+
+
+def pixels(png):
+    """Rows of RGB of a picture of 8 bits a sample (PNG, 9 and 10: filters and zlib)."""
+    width, height, depth, kind = struct.unpack(">IIBB", png[16:26])
+    assert depth == 8 and kind in (2, 6), (depth, kind)
+    size, at, data = {2: 3, 6: 4}[kind], 8, b""
+    while at < len(png):
+        length, = struct.unpack(">I", png[at:at + 4])
+        if png[at + 4:at + 8] == b"IDAT":
+            data += png[at + 8:at + 8 + length]
+        at += length + 12
+    data, before, rows = zlib.decompress(data), bytearray(width * size), []
+    for row in range(height):
+        start = row * (width * size + 1)
+        kind, line = data[start], bytearray(data[start + 1:start + 1 + width * size])
+        for i in range(len(line)):
+            left, above, corner = line[i - size] if i >= size else 0, before[i], before[i - size] if i >= size else 0
+            guess = left + above - corner
+            nearest = min((left, above, corner), key=lambda value: abs(guess - value))
+            line[i] = (line[i] + (0, left, above, (left + above) // 2, nearest)[kind]) & 255
+        rows.append(line)
+        before = line
+    return rows, size
+
+
+def test_png_is_one_page():
+    """Each page as a picture of a sheet of A4: there is ink, and none in the margins."""
+    width, height, margin = 794, 1123, 20
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        chromium()
+        for page in make_pages(place):
+            browse(f"--screenshot={place}/page.png", f"--window-size={width},{height}", "--hide-scrollbars", f"file://{page}", place=place)
+            rows, size = pixels((place / "page.png").read_bytes())
+            assert (len(rows), len(rows[0])) == (height, width * size), page
+            dark = [min(row[i] for i in range(0, len(row), size)) for row in rows]
+            assert min(dark) < 64, "there is ink"
+            assert min(dark[-margin:]) == 255, f"{page.name}: it goes on below the sheet"
+            edges = {row[i] for row in rows for i in (*range(0, margin * size), *range(len(row) - margin * size, len(row)))}
+            assert edges == {255}, f"{page.name}: it goes on beside the sheet"
 
 
 def mvagent(*words, **named):
@@ -147,12 +269,13 @@ def test_verify_of_what_is_no_review():
 
 
 def main():
-    global BUILD
+    global BUILD, GUEST_PAGES
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=CHECKOUT / "build", type=pathlib.Path)
+    parser.add_argument("--pages", type=pathlib.Path, help="pages of guests, as tests/lab/test_review_page.py leaves them")
     parser.add_argument("tests", nargs="*")
     options = parser.parse_args()
-    BUILD = options.build.resolve()
+    BUILD, GUEST_PAGES = options.build.resolve(), options.pages
     tests = {name: value for name, value in globals().items() if name.startswith("test_")}
     failed = False
     for name in options.tests or tests:

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`mvagent review` of real guests: what holds by default, what is shown as open, and that it can fail."""
+"""`mvagent review` of real guests: what holds by default, what is shown as open, and that it can fail.
+
+Pages are left in the directory that MVAGENT_PAGES names, if it does, for tests/cli/test_review_page.py to print.
+"""
 
 import contextlib
 import json
 import os
+import pathlib
 import shutil
+import sys
 
-from harness import BUILD, ROOT, cache, directory, expect, expect_equal, expect_in, main, mvagent
+from harness import BUILD, MVAGENT, ROOT, cache, directory, expect, expect_equal, expect_in, main, mvagent
 
 SCRATCH = "/scratch" if os.path.isdir("/scratch") else None
 
@@ -47,8 +52,13 @@ GIVEN = ("--owner", "Security team", "--clock", "24h", "--auth-clock", "48h")
 ALWAYS = ("above", "routes", "keys", "projects", "log", "inside", "raw", "sockets", "cloud", "walls", "machine")
 
 
-def answers(lines):
-    return {name: line["answer"] for name, line in lines.items()}
+def keep_page(name, work, env, *options, status, program=None):
+    """A review whose page is kept."""
+    html = work.parents[1] / "page.html"
+    found = review(work, env, "--html", str(html), *options, status=status, program=program)
+    if os.environ.get("MVAGENT_PAGES"):
+        shutil.copy(html, pathlib.Path(os.environ["MVAGENT_PAGES"]) / f"{name}.html")
+    return found
 
 
 def expect_clean(home):
@@ -60,7 +70,7 @@ def test_secret():
     """What the guest has is a placeholder; that it may be used is shown as opened."""
     with places() as (home, work, env):
         reasons = ("--why", "the agent edits the code", "--secret", "API_TOKEN@api.example.com", "--why", "it asks the model", *GIVEN)
-        lines, page = review(work, env, *reasons, status=0)
+        lines, page = keep_page("guest-secret", work, env, *reasons, "--allow", "example.com", "--why", "packages", status=0)
         for name in (*ALWAYS, "environment"):
             expect_equal(lines[name]["answer"], "HOLDS", f"{name}: {lines[name]['evidence']}")
         expect_equal((lines["secrets"]["answer"], lines["secrets"]["on_purpose"]), ("OPEN", True), lines["secrets"]["evidence"])
@@ -72,7 +82,7 @@ def test_secret():
 
 def test_default_run():
     with places() as (home, work, env):
-        lines, page = review(work, env, "--why", "the agent edits the code", *GIVEN, status=0)
+        lines, page = keep_page("guest-default", work, env, "--why", "the agent edits the code", *GIVEN, status=0)
         for name in (*ALWAYS, "root", "outside", "environment", "after", "terminal", "owner", "clock", "kind"):
             expect_equal(lines[name]["answer"], "HOLDS", f"{name}: {lines[name]['evidence']}")
         expect_equal((lines["changes"]["answer"], lines["changes"]["on_purpose"]), ("OPEN", True), "changes")
@@ -136,6 +146,29 @@ def test_weakened_boundary():
                           "--unprotect", ".vscode", *GIVEN, status=1)
         for name in ("walls", "terminal", "changes"):
             expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", False), name)
+
+
+def test_host_without_landlock():
+    """A wall that the host has not: the run does not begin, or it is named on each line that rests on it."""
+    with places() as (home, work, env):
+        program = home.parent / "mvagent"
+        program.write_text(f"#!/bin/sh\nexec {sys.executable} -B {pathlib.Path(__file__).parent}/without_landlock.py {MVAGENT} \"$@\"\n")
+        program.chmod(0o755)
+        refused = mvagent("review", *ROOT, "--share", str(work), env=env, limit=400, program=str(program))
+        expect_equal(refused.status, 125, refused.out + refused.err)
+        expect_in("Landlock", refused.err)
+        degraded = ("--why", "it edits", "--allow-degraded", "--why", "a kernel without Landlock", *GIVEN)
+        lines, _ = keep_page("guest-degraded", work, env, *degraded, status=0, program=str(program))
+        for name in ("root", "walls"):
+            expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", True), name)
+            expect_in("landlock", lines[name]["evidence"])
+            expect_in({"by": "--allow-degraded", "why": "a kernel without Landlock"}, lines[name]["opened"], name)
+        expect_in("missing around mvagent-vmm", lines["walls"]["evidence"])
+        for name in ALWAYS:
+            expect(name == "walls" or lines[name]["answer"] == "HOLDS", f"{name}: {lines[name]['evidence']}")
+        lines, _ = review(work, env, "--allow-degraded", *GIVEN, status=1, program=str(program))
+        expect_equal((lines["walls"]["answer"], lines["walls"]["on_purpose"]), ("OPEN", False), "without a reason")
+        expect_clean(home)
 
 
 def lying_installation(place):

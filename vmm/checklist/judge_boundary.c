@@ -41,6 +41,12 @@ static void check_process(struct judge *judge, const cJSON *process, bool degrad
 		judge_fail(judge, "cannot be told of %s: %s", name, judge_list(not_told, text));
 }
 
+/* "mvagent-vmm" as "vmm": there are six of them. */
+static const char *short_name(const char *process)
+{
+	return strncmp(process, "mvagent-", 8) == 0 ? process + 8 : process;
+}
+
 void judge_walls(struct judge *judge)
 {
 	const cJSON *processes =
@@ -61,15 +67,15 @@ void judge_walls(struct judge *judge)
 				   cJSON_GetObjectItemCaseSensitive(process, "missing")) > 0;
 		machine |= strcmp(judge_text(process, "process"), "mvagent-vmm") == 0;
 		snprintf(text + length, sizeof(text) - length, "%s%s", length ? ", " : "",
-			 judge_text(process, "process"));
+			 short_name(judge_text(process, "process")));
 		check_process(judge, process, degraded);
 	}
 	if (!machine)
 		judge_fail(judge, "cannot be told: the machine was never started");
 	else if (!judge->fault)
 		judge_say(judge,
-			  "%s: %s by mvagent's own word, from before it heard the guest; system "
-			  "calls by role, no_new_privs, no other capabilities by the kernel's",
+			  "%s: %s (mvagent's word, from before the guest spoke), filtered system "
+			  "calls, no_new_privs, no other capabilities (the kernel's word)",
 			  text,
 			  missing ? "what else the host allows" : "namespaces, mounts, Landlock");
 }
