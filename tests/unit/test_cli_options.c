@@ -186,7 +186,8 @@ static void test_bad_values(void **state)
 		{"--cpus", "0", "--cpus 0", "1 to 16"},
 		{"--cpus", "17", "--cpus 17", "1 to 16"},
 		{"--cpus", "2x", "--cpus 2x", "1 to 16"},
-		{"--cpus", "", "--cpus ", "1 to 16"},
+		{"--cpus", "", "--cpus needs a value", "--help"},
+		{"--memory", "", "--memory needs a value", "--help"},
 		{"--cpus", "-1", "--cpus -1", "1 to 16"},
 		{"--memory", "63", "--memory 63", "from 64M"},
 		{"--memory", "1000000000G", "--memory 1000000000G", "this host has"},
@@ -206,16 +207,16 @@ static void test_bad_values(void **state)
 		{"--timeout", "never", "--timeout never", "s, m or h"},
 		{"--user", "nobody", "--user nobody", "'agent'"},
 		{"--workdir", "src", "--workdir src", "absolute"},
-		{"--env", "", "--env", "needs a name"},
+		{"--env", "", "--env needs a value", "--help"},
 		{"--env", "=x", "--env =x", "needs a name"},
 		{"--env", "1A=x", "--env 1A:", "does not begin with a digit"},
 		{"--env", "A-B=x", "--env A-B:", "letters, digits and _"},
 		{"--env", "A B", "--env A B:", "letters, digits and _"},
 		{"--env", "\xc3\x84=x", "--env \xc3\x84:", "letters, digits and _"},
 		{"--env", "CLI_OPTIONS_ABSENT", "CLI_OPTIONS_ABSENT", "not set"},
-		{"--share", "", "--share", "needs a directory"},
+		{"--share", "", "--share needs a value", "--help"},
 		{"--at", "/x", "--at /x", "after the --share"},
-		{"--hide", "", "--hide ''", "a name or a path within the share"},
+		{"--hide", "", "--hide needs a value", "--help"},
 		{"--protect", "../x", "--protect '../x'", "a name or a path within the share"},
 		{"--cache", "auto", "--cache auto", "shared, exclusive or none"},
 	};
@@ -234,7 +235,7 @@ static void test_bad_values(void **state)
 
 static void test_bad_mount_points(void **state)
 {
-	static const char *const places[] = {"", "x", "./x", "/"};
+	static const char *const places[] = {"x", "./x", "/"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
@@ -304,6 +305,23 @@ static void test_unknown_options(void **state)
 				 RUN_OPTIONS_ERROR);
 		capture_expect_sentence(&line.capture, cases[i].named);
 		capture_expect_sentence(&line.capture, "--help");
+		command_line_free(&line);
+	}
+}
+
+/* A record that is not kept has no place and no key. */
+static void test_no_record_alone(void **state)
+{
+	static const char *const others[] = {"--record", "--record-key"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		struct command_line line;
+
+		assert_int_equal(PARSE(&line, others[i], "/x", "--no-record", "true"),
+				 RUN_OPTIONS_ERROR);
+		capture_expect_sentence(&line.capture, "--no-record and");
+		capture_expect_sentence(&line.capture, others[i]);
 		command_line_free(&line);
 	}
 }
@@ -501,6 +519,7 @@ int main(void)
 		cmocka_unit_test(test_variable_names),
 		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_unknown_options),
+		cmocka_unit_test(test_no_record_alone),
 		cmocka_unit_test(test_missing_value_and_command),
 		cmocka_unit_test(test_no_command_with_an_image),
 		cmocka_unit_test(test_read_only_suffix),

@@ -45,7 +45,8 @@ static int refuse(const struct option_set *set, int option, const char *argument
 	if (option == '?')
 		log_error("'%s': this option takes no value; see '%s'", argument, set->help);
 	else
-		log_error("%s needs a value; see '%s'", argument, set->help);
+		log_error("%.*s needs a value; see '%s'", (int)strcspn(argument, "="), argument,
+			  set->help);
 	return -EINVAL;
 }
 
@@ -84,6 +85,8 @@ static int parse_in_order(const struct option_set *set, int argc, char **argv, v
 		case ':':
 			return refuse(set, option, argument);
 		default:
+			if (optarg && !*optarg)
+				return refuse(set, ':', argument);
 			error = set->apply(context, option, optarg);
 			if (error)
 				return error;
