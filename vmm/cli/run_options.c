@@ -503,6 +503,19 @@ static const struct option_set option_set = {
 	.apply = set_option,
 };
 
+/* What options say together. 0 or -EINVAL with the sentence printed. */
+static int check(const struct run_options *options)
+{
+	if (options->no_record && (options->record || options->record_key)) {
+		log_error("--no-record and %s: give one of them",
+			  options->record ? "--record" : "--record-key");
+		return -EINVAL;
+	}
+	if (run_root_check(&options->root))
+		return -EINVAL;
+	return cgroup_limits_check(&options->cgroup, options->memory_mib);
+}
+
 enum run_options_result run_options_parse(struct run_options *options, int argc, char **argv)
 {
 	int result;
@@ -512,8 +525,7 @@ enum run_options_result run_options_parse(struct run_options *options, int argc,
 	result = option_set_parse(&option_set, argc, argv, options);
 	if (result <= 0)
 		return result < 0 ? RUN_OPTIONS_ERROR : RUN_OPTIONS_DONE;
-	if (run_root_check(&options->root) ||
-	    cgroup_limits_check(&options->cgroup, options->memory_mib))
+	if (check(options))
 		return RUN_OPTIONS_ERROR;
 	if (result == argc && options->root.image)
 		return RUN_OPTIONS_RUN; /* the image may say what is run */
@@ -563,8 +575,7 @@ enum run_options_result run_options_parse_more(struct run_options *options,
 	if (result <= 0)
 		return result < 0 ? RUN_OPTIONS_ERROR : RUN_OPTIONS_DONE;
 	options->command = argv + result;
-	if (run_root_check(&options->root) ||
-	    cgroup_limits_check(&options->cgroup, options->memory_mib))
+	if (check(options))
 		return RUN_OPTIONS_ERROR;
 	return RUN_OPTIONS_RUN;
 }
