@@ -275,17 +275,19 @@ static void test_discard(void **state)
 	command_run(&result, "discard", NULL);
 	command_expect(&result, EXIT_MVAGENT, NULL, "more than one run has changes");
 	command_run(&result, "discard", first, NULL);
-	command_expect(&result, 0, NULL, NULL);
+	command_expect(&result, 0, "created  new\n", "1 change of run");
+	command_expect(&result, 0, NULL, "listed above, is discarded");
 	command_run(&result, "diff", first, NULL);
 	command_expect(&result, 0, NULL, "were discarded");
 	assert_string_equal(result.output, "");
 	command_run(&result, "discard", NULL);
-	command_expect(&result, 0, NULL, fixture->name);
+	command_expect(&result, 0, "created  new2\n", fixture->name);
 	command_run(&result, "apply", NULL);
 	command_expect(&result, 0, NULL, "no run has changes");
 	fixture_expect_absent(fixture->host, "new");
 	command_run(&result, "discard", first, NULL);
-	command_expect(&result, 0, NULL, NULL);
+	command_expect(&result, 0, NULL, "were discarded");
+	assert_string_equal(result.output, "");
 	fixture_shell(fixture, "test $(ls -d state/mvagent/runs/*/discarded | wc -l) = 2 && "
 			       "! ls state/mvagent/runs/*/share0/upper 2>/dev/null");
 }

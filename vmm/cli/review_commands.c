@@ -182,6 +182,33 @@ static void tell_applied(void *context, const struct review_change *change)
 	free(name);
 }
 
+/* What is about to be thrown away. Changes that cannot be looked at any more, since the directory
+ * is gone for instance, can be discarded all the same. */
+static void tell_discarded(struct review *review)
+{
+	const struct review_run *run = &review->selection.run;
+
+	if (run->state == REVIEW_APPLIED || run->state == REVIEW_DISCARDED)
+		return;
+	/* A run that was named had no need of its directories so far. */
+	if ((!run->share_count && review_run_open_shares(&review->selection.run,
+							 &review->selection.policy.policy, true)) ||
+	    find_changes(review)) {
+		log_warning("what run %s had changed cannot be told; it is discarded", run->name);
+		return;
+	}
+	for (unsigned int i = 0; i < run->share_count; i++) {
+		if (run->share_count > 1 && review->changes[i].count)
+			output_print(&review->output, "# in %s\n", run->shares[i].host_path);
+		for (size_t k = 0; k < review->changes[i].count; k++)
+			tell_applied(review, &review->changes[i].list[k]);
+	}
+	fflush(stdout);
+	log_warning("%zu change%s of run %s, listed above, %s discarded", review->change_count,
+		    review->change_count == 1 ? "" : "s", run->name,
+		    review->change_count == 1 ? "is" : "are");
+}
+
 /* The run's changes are settled when none is left. */
 static int settle(struct review *review)
 {
@@ -291,6 +318,7 @@ int discard_command(int argc, char **argv)
 		return review_end(&review, result ? EXIT_MVAGENT : 0);
 	if (is_running(&review))
 		return review_end(&review, EXIT_MVAGENT);
+	tell_discarded(&review);
 	result = review_run_finish(run, run->state == REVIEW_APPLIED ? REVIEW_MARK_APPLIED
 								     : REVIEW_MARK_DISCARDED);
 	return review_end(&review, result ? EXIT_MVAGENT : 0);
