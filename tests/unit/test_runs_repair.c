@@ -122,6 +122,32 @@ static void test_cut_record_is_told_and_stays(void **state)
 	command_expect(&result, 0, "cut", NULL);
 }
 
+/* For programs: all that is said, and the counts, also when something failed. */
+static void test_json(void **state)
+{
+	struct review_fixture *fixture = *state;
+	cJSON *json;
+
+	record_abandon(begin_record(fixture, CUT, "ro"));
+	fixture_end_run(fixture);
+	for (int i = 0; i < 2; i++) {
+		command_run(&result, "runs", "--repair", "--json", i ? "--record" : NULL,
+			    "/nowhere", NULL);
+		command_expect(&result, i ? EXIT_MVAGENT : 0, NULL, NULL);
+		json = cJSON_Parse(result.output);
+		assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(json, "cut")), !i);
+		assert_int_equal(cJSON_IsTrue(cJSON_GetObjectItem(json, "failed")), i);
+		assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "told")), !i);
+		if (!i)
+			assert_string_equal(
+				cJSON_GetStringValue(cJSON_GetObjectItem(
+					cJSON_GetArrayItem(cJSON_GetObjectItem(json, "told"), 0),
+					"about")),
+				CUT);
+		cJSON_Delete(json);
+	}
+}
+
 static void test_altered_record_is_told(void **state)
 {
 	struct review_fixture *fixture = *state;
@@ -372,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(test_nothing_to_do),
 		test(test_cut_record_is_told_and_stays),
+		test(test_json),
 		test(test_altered_record_is_told),
 		test(test_empty_records),
 		test(test_run_that_was_never_made),

@@ -50,7 +50,9 @@ static const char repair_usage[] =
 	"After a crash: says which runs did not come to their end and what is left of them,\n"
 	"and removes what nobody needs. Records stay as they are, changes under review can be\n"
 	"applied. What a run that goes on has is not touched.\n"
-	"\n" DIRECTORY_HELP "\n"
+	"\n"
+	"  --json            the same as JSON: an object with 'told', an array, and the "
+	"counts\n" DIRECTORY_HELP "\n"
 	"Exit status: 0 all is in order now; 125 something could not be looked at or removed.\n";
 
 enum {
@@ -91,6 +93,7 @@ static const struct option prune_options[] = {
 };
 
 static const struct option repair_options[] = {
+	{"json", no_argument, NULL, OPTION_JSON},
 	{"repair", no_argument, NULL, OPTION_REPAIR},
 	COMMON_OPTIONS,
 };

@@ -16,15 +16,28 @@
 #include "vmm/review/store.h"
 
 /* Paths may hold anything. */
-static void print_harmless(char *text)
+static void make_harmless(char *text)
 {
 	for (char *newline = text; (newline = strchr(newline, '\n'));)
 		*newline = '?';
 	text_make_printable(text, strlen(text));
-	fputs(text, stdout);
 }
 
-void repair_tell(const char *about, const char *format, ...)
+static void tell(struct repair *repair, const char *about, const char *what)
+{
+	cJSON *object;
+
+	if (!repair->told) {
+		printf("%s: %s\n", about, what);
+		return;
+	}
+	object = cJSON_CreateObject();
+	cJSON_AddStringToObject(object, "about", about);
+	cJSON_AddStringToObject(object, "what", what);
+	cJSON_AddItemToArray(repair->told, object);
+}
+
+void repair_tell(struct repair *repair, const char *about, const char *format, ...)
 {
 	char *name = strdup(about), *text;
 	va_list arguments;
@@ -34,10 +47,9 @@ void repair_tell(const char *about, const char *format, ...)
 	length = vasprintf(&text, format, arguments);
 	va_end(arguments);
 	if (name && length >= 0) {
-		print_harmless(name);
-		fputs(": ", stdout);
-		print_harmless(text);
-		putchar('\n');
+		make_harmless(name);
+		make_harmless(text);
+		tell(repair, name, text);
 	}
 	free(name);
 	if (length >= 0)
@@ -72,6 +84,28 @@ static void print_sum(const struct repair *repair)
 	putchar('\n');
 }
 
+/* The same for programs, also when something failed. 0 or -ENOMEM. */
+static int print_json(struct repair *repair)
+{
+	cJSON *object = cJSON_CreateObject();
+	char *text;
+
+	cJSON_AddItemToObject(object, "told", repair->told);
+	repair->told = NULL;
+	cJSON_AddNumberToObject(object, "running", repair->running);
+	cJSON_AddNumberToObject(object, "cut", repair->cut);
+	cJSON_AddNumberToObject(object, "waiting", repair->waiting);
+	cJSON_AddNumberToObject(object, "removed", repair->removed);
+	cJSON_AddBoolToObject(object, "failed", repair->failed);
+	text = cJSON_PrintUnformatted(object);
+	cJSON_Delete(object);
+	if (!text)
+		return log_errno(-ENOMEM, "cannot print what was found");
+	puts(text);
+	free(text);
+	return 0;
+}
+
 static int open_stores(struct repair *repair, const char *record_directory)
 {
 	char path[PATH_MAX];
@@ -91,14 +125,18 @@ int runs_repair_command(int argc, char **argv)
 
 	if (result <= 0)
 		return result ? EXIT_MVAGENT : 0;
+	repair.told = options.json ? cJSON_CreateArray() : NULL;
 	repair.failed = open_stores(&repair, options.directory) < 0;
 	if (!repair.failed) {
 		for_each(&repair, repair.record_fd, record_store_list, repair_record);
 		for_each(&repair, repair.review_fd, review_store_list_unborn, repair_unborn);
 		for_each(&repair, repair.review_fd, review_store_list, repair_review);
 		repair_common(&repair);
-		print_sum(&repair);
+		if (!options.json)
+			print_sum(&repair);
 	}
+	if (options.json)
+		repair.failed |= print_json(&repair) < 0;
 	fd_close(&repair.record_fd);
 	fd_close(&repair.review_fd);
 	return repair.failed ? EXIT_MVAGENT : 0;

@@ -17,11 +17,13 @@ struct repair {
 	unsigned int cut;     /* that did not come to their end */
 	unsigned int waiting; /* of those, with changes that wait for review */
 	unsigned int removed; /* things that nobody needs */
+	cJSON *told;          /* with --json, an array: what was told */
 	bool failed; /* something could not be looked at or removed; the sentence is printed */
 };
 
-/* Prints a line: what it is about, and what was found or done. */
-void repair_tell(const char *about, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints a line, or keeps it: what it is about, and what was found or done. */
+void repair_tell(struct repair *repair, const char *about, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* The record of a run (repair_record.c). */
 void repair_record(struct repair *repair, const char *run);

@@ -39,7 +39,7 @@ void repair_share(struct repair *repair, int directory_fd, const char *path)
 	}
 	if (result.removed_count) {
 		repair->removed += (unsigned int)result.removed_count;
-		repair_tell(path, "files in the making were removed: %llu",
+		repair_tell(repair, path, "files in the making were removed: %llu",
 			    (unsigned long long)result.removed_count);
 	}
 	scan_result_destroy(&result);
@@ -84,7 +84,7 @@ static void remove_planted(struct repair *repair, int directory_fd, const char *
 	repair->removed++;
 	if (asprintf(&whole, "%s/%s", path, name) < 0)
 		return;
-	repair_tell(whole, "planted by 'mvagent review', removed");
+	repair_tell(repair, whole, "planted by 'mvagent review', removed");
 	free(whole);
 }
 
@@ -121,7 +121,7 @@ static void remove_left(struct repair *repair, int directory_fd, const char *pat
 	repair->removed++;
 	if (asprintf(&whole, "%s/%s", path, name) < 0)
 		return;
-	repair_tell(whole, "left by 'mvagent %s', removed", maker);
+	repair_tell(repair, whole, "left by 'mvagent %s', removed", maker);
 	free(whole);
 }
 
@@ -138,7 +138,7 @@ static void remove_key(struct repair *repair, int directory_fd, const char *path
 	if (fd < 0 || !is_old(&status) || unlinkat(directory_fd, name, 0))
 		return;
 	repair->removed++;
-	repair_tell(name, "a key in the making, removed");
+	repair_tell(repair, name, "a key in the making, removed");
 }
 
 typedef void visit_entry(struct repair *repair, int directory_fd, const char *path,
@@ -185,6 +185,6 @@ void repair_common(struct repair *repair)
 	}
 	visit_directory(repair, temporary && *temporary ? temporary : "/tmp", remove_left);
 	if (groups)
-		repair_tell("control groups", "%u of runs that are gone removed", groups);
+		repair_tell(repair, "control groups", "%u of runs that are gone removed", groups);
 	repair->removed += groups;
 }

@@ -77,7 +77,7 @@ static int remove_empty(struct repair *repair, const char *run)
 	if (error)
 		return error == -EBUSY || error == -ENOENT ? 0 : error;
 	repair->removed++;
-	repair_tell(run, "had not begun; its empty record was removed");
+	repair_tell(repair, run, "had not begun; its empty record was removed");
 	return 0;
 }
 
@@ -92,11 +92,11 @@ static int judge(struct repair *repair, const char *run, const char *text, size_
 	if (check.lines == 0)
 		return remove_empty(repair, run);
 	if (check.verdict == RECORD_ALTERED)
-		repair_tell(run, "its record does not hold: %s", check.sentence);
+		repair_tell(repair, run, "its record does not hold: %s", check.sentence);
 	if (check.verdict != RECORD_CUT)
 		return 0;
 	repair->cut++;
-	repair_tell(run, "its record holds as far as it goes; %s", check.sentence);
+	repair_tell(repair, run, "its record holds as far as it goes; %s", check.sentence);
 	look_around(repair, text, length);
 	return 0;
 }

@@ -44,7 +44,7 @@ void repair_unborn(struct repair *repair, const char *run)
 	if (error)
 		fail(repair, error, run);
 	else
-		repair_tell(run, "had not begun; its directory was removed");
+		repair_tell(repair, run, "had not begun; its directory was removed");
 }
 
 /* What an `apply` or `discard` that was killed had still to remove. */
@@ -63,7 +63,7 @@ static void finish(struct repair *repair, struct review_run *run)
 		return;
 	}
 	repair->removed++;
-	repair_tell(run->name, "its changes were %s; what was left of them was removed",
+	repair_tell(repair, run->name, "its changes were %s; what was left of them was removed",
 		    applied ? "applied" : "discarded");
 }
 
@@ -74,7 +74,7 @@ static void judge_changes(struct repair *repair, struct review_run *run, size_t 
 
 	if (count) {
 		repair->waiting++;
-		repair_tell(run->name,
+		repair_tell(repair, run->name,
 			    "its changes (%zu) wait for review: 'mvagent diff %s', then 'mvagent "
 			    "apply %s' or 'mvagent discard %s'",
 			    count, run->name, run->name, run->name);
@@ -84,8 +84,9 @@ static void judge_changes(struct repair *repair, struct review_run *run, size_t 
 	if (error)
 		fail(repair, error, run->name);
 	else
-		repair_tell(run->name, "had changed nothing under review; its directory was "
-				       "removed");
+		repair_tell(repair, run->name,
+			    "had changed nothing under review; its directory was "
+			    "removed");
 }
 
 static void repair_open(struct repair *repair, struct review_run *run)
@@ -101,7 +102,7 @@ static void repair_open(struct repair *repair, struct review_run *run)
 		error = review_run_count_changes(run, &count);
 	/* The sentence about it is printed. The changes stay. */
 	if (error)
-		repair_tell(run->name, "its changes cannot be looked at, and stay");
+		repair_tell(repair, run->name, "its changes cannot be looked at, and stay");
 	else if (!run->record.ended)
 		judge_changes(repair, run, count);
 	run_policy_destroy(&policy);

@@ -46,7 +46,7 @@ static const char discard_usage[] =
 
 static const char runs_usage[] =
 	"usage: mvagent runs [--json] [--record DIR]\n"
-	"       mvagent runs --repair [--record DIR]\n"
+	"       mvagent runs --repair [--json] [--record DIR]\n"
 	"       mvagent runs prune [--keep N] [--older AGE] [--record DIR]\n"
 	"Lists the runs that are on record, and what became of the changes of those with\n"
 	"--share DIR:review; 'prune' removes records, see 'mvagent runs prune --help'.\n"
