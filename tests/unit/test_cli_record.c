@@ -3,6 +3,7 @@
 #include "tests/unit/record_fixture.h"
 
 #include <errno.h>
+#include <pty.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -35,7 +36,8 @@ static void make_record(struct fixture *f, const char *run, bool ended)
 	snprintf(name, sizeof(name), "%s" RECORD_SUFFIX, run);
 	assert_int_equal(record_create(&record, f->records_fd, name), 0);
 	cJSON_AddItemToObject(start, "command", cJSON_Parse("[\"make\",\"a%0Ab\"]"));
-	cJSON_AddItemToObject(start, "command_line", cJSON_Parse("[\"run\",\"--\",\"make\"]"));
+	cJSON_AddItemToObject(start, "command_line",
+			      cJSON_Parse("[\"run\",\"--\",\"make\",\"\",\"it's\"]"));
 	cJSON_AddStringToObject(share, "host", "/home/x/repo");
 	cJSON_AddItemToArray(cJSON_AddArrayToObject(policy, "shares"), share);
 	record_event(record, RECORD_START, start);
@@ -170,7 +172,7 @@ static void test_show(void **state)
 
 	make_record(f, NAME, true);
 	run(f, record_command, "record", "show", NULL);
-	expect(f, 0, "mvagent run -- make", NULL);
+	expect(f, 0, "mvagent run -- make '' 'it'\\''s'\n", NULL);
 	expect(f, 0, "created", NULL);
 	expect(f, 0, "/home/x/repo: 3 names hidden, 2 protected\n", NULL);
 	assert_null(strchr(f->output, '\x1b'));
@@ -183,6 +185,36 @@ static void test_show(void **state)
 	expect(f, 125, NULL, "unexpected argument 'b'");
 	run(f, record_command, "record", "frame", NULL);
 	expect(f, 125, NULL, "it is show or verify");
+}
+
+/* The lines as they are, for a program; on a terminal they do not act. */
+static void test_lines_on_a_terminal(void **state)
+{
+	static const char line[] = "{\"event\":\"x\",\"path\":\"a\xc2\x9b"
+				   "2J\x1b[2Jb\"}\n";
+	struct fixture *f = *state;
+	char path[64], seen[256] = "";
+	int FD_CLEANUP fd = -1, FD_CLEANUP master = -1, terminal, status;
+	pid_t child;
+
+	snprintf(path, sizeof(path), "%s/evil", f->home);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(fd_write_full(fd, line, strlen(line)), 0);
+	run(f, record_command, "record", "show", path, "--json", NULL);
+	assert_string_equal(f->output, line);
+	assert_int_equal(openpty(&master, &terminal, NULL, NULL, NULL), 0);
+	child = fork();
+	if (child == 0) {
+		char *words[] = {(char *)"record", (char *)"show", path, (char *)"--json", NULL};
+
+		dup2(terminal, STDOUT_FILENO);
+		_exit(record_command(4, words));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(read(master, seen, sizeof(seen) - 1) > 0);
+	close(terminal);
+	assert_non_null(strstr(seen, "a??2J?[2Jb"));
 }
 
 /* A record may be anybody's: no text in it acts on the terminal, or looks like a line of ours. */
@@ -281,7 +313,7 @@ static void test_runs(void **state)
 	expect(f, 0, "cut ", NULL);
 	expect(f, 0, "exited, status 3", NULL);
 	expect(f, 0, "running ", NULL);
-	expect(f, 0, "/home/x/repo  -- make a b\n", NULL);
+	expect(f, 0, "/home/x/repo  -- make 'a b'\n", NULL);
 	assert_true(strstr(f->output, "-0001") < strstr(f->output, "-0002"));
 	run(f, runs_command, "runs", "--json", NULL);
 	expect(f, 0, "\"state\":\t\"ended\"", NULL);
@@ -404,6 +436,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_key_is_private, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_show, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_show_of_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lines_on_a_terminal, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_show_without_any, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verify, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verify_cut, setup, teardown),

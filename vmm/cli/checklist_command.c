@@ -13,6 +13,7 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/limits.h"
 #include "vmm/base/log.h"
+#include "vmm/base/text.h"
 #include "vmm/checklist/page.h"
 #include "vmm/cli/checklist_host.h"
 #include "vmm/cli/checklist_options.h"
@@ -173,6 +174,9 @@ static int write_all(struct review *review, const cJSON *page)
 
 		if (!text)
 			return log_errno(-ENOMEM, "cannot write the page");
+		/* Of a record from elsewhere anything may be in it. */
+		if (isatty(STDOUT_FILENO))
+			text_make_printable(text, strlen(text));
 		fputs(text, stdout);
 		free(text);
 	} else {

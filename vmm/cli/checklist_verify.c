@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `mvagent review verify`: needs nothing but the file and a public key. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +11,8 @@
 #include "vmm/checklist/page.h"
 #include "vmm/cli/checklist_command.h"
 #include "vmm/cli/outcome.h"
+#include "vmm/cli/verify_key.h"
 #include "vmm/record/store.h"
-#include "vmm/review/store.h"
 
 static const char usage[] =
 	"usage: mvagent review verify FILE [--key PUB]\n"
@@ -50,20 +48,6 @@ static const struct option_set option_set = {
 	.apply = apply,
 };
 
-/* 0 or -errno with the sentence printed. */
-static int read_key(const char *given, uint8_t key[KEY_BYTES])
-{
-	char path[PATH_MAX];
-	int error = given ? 0 : review_state_path(path, RECORD_KEY_NAME ".pub");
-
-	error = error ? error : record_key_read_public(given ? given : path, key);
-	if (error == -ENOENT)
-		log_error("there is no key %s: give the public key of who made the review with "
-			  "--key",
-			  given ? given : path);
-	return error;
-}
-
 static int check_file(const char *path, const uint8_t key[KEY_BYTES])
 {
 	struct page_check check;
@@ -98,5 +82,5 @@ int checklist_verify_command(int argc, char **argv)
 		log_error("review verify: give one file; see 'mvagent review verify --help'");
 		return EXIT_MVAGENT;
 	}
-	return read_key(given, key) ? EXIT_MVAGENT : check_file(argv[first], key);
+	return verify_key_find(given, "review", key) ? EXIT_MVAGENT : check_file(argv[first], key);
 }

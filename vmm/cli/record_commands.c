@@ -12,12 +12,13 @@
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
 #include "vmm/base/sha256.h"
+#include "vmm/base/text.h"
 #include "vmm/cli/outcome.h"
 #include "vmm/cli/record_options.h"
 #include "vmm/cli/record_show.h"
+#include "vmm/cli/verify_key.h"
 #include "vmm/record/store.h"
 #include "vmm/record/verify.h"
-#include "vmm/review/store.h"
 
 static const char usage[] =
 	"usage: mvagent record show [RUN] [OPTIONS]\n"
@@ -116,6 +117,17 @@ static int source_open(struct source *source, const struct record_options *optio
 	return error;
 }
 
+/* As it is, but for a terminal, on which whatever is in it must not act. */
+static void print_as_it_is(const char *text, size_t length)
+{
+	char *harmless = isatty(STDOUT_FILENO) ? strndup(text, length) : NULL;
+
+	if (harmless)
+		text_make_printable(harmless, strlen(harmless));
+	printf("%.*s\n", (int)length, harmless ? harmless : text);
+	free(harmless);
+}
+
 /* Prints the whole lines from *@at on, which moves behind them. */
 static void print_lines(const struct source *source, bool json, size_t *at)
 {
@@ -129,7 +141,7 @@ static void print_lines(const struct source *source, bool json, size_t *at)
 
 		*at += length + 1;
 		if (json) {
-			printf("%.*s\n", (int)length, start);
+			print_as_it_is(start, length);
 			continue;
 		}
 		line = cJSON_ParseWithLength(start, length);
@@ -193,26 +205,6 @@ int log_command(int argc, char **argv)
 	return show(argc, argv, RECORD_VERB_LOG);
 }
 
-/* The key that must have signed: @given, or this user's. 0 or -errno with the sentence printed. */
-static int find_key(const char *given, uint8_t key[KEY_BYTES])
-{
-	char path[PATH_MAX];
-	int error = 0;
-
-	if (given)
-		snprintf(path, sizeof(path), "%s", given);
-	else
-		error = review_state_path(path, RECORD_KEY_NAME ".pub");
-	error = error ? error : record_key_read_public(path, key);
-	if (error == -ENOENT && given)
-		log_error("--key %s: there is no such file", given);
-	else if (error == -ENOENT)
-		log_error("you have no key of your own (%s): give the public key of who made the "
-			  "record with --key",
-			  path);
-	return error;
-}
-
 static int print_check(const struct record_check *check, const char *name, bool json)
 {
 	static const char *const words[] = {
@@ -258,7 +250,7 @@ static int verify(int argc, char **argv)
 	if (result <= 0)
 		return result ? EXIT_MVAGENT : 0;
 	result = source_open(&source, &options);
-	result = result ? result : find_key(options.key, key);
+	result = result ? result : verify_key_find(options.key, "record", key);
 	if (!result)
 		result = record_verify(&check, source.text, source.length, key);
 	if (!result)

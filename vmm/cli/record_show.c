@@ -52,22 +52,33 @@ void record_show_make_harmless(cJSON *value)
 	}
 }
 
-char *record_show_words(const cJSON *array)
+static char *join(const cJSON *array, bool quoted)
 {
-	char *words = strdup("");
+	char *text = NULL;
+	size_t length = 0;
+	FILE *stream = open_memstream(&text, &length);
+	const char *between = "";
 	const cJSON *word;
 
+	if (!stream)
+		return NULL;
 	cJSON_ArrayForEach(word, array)
 	{
-		char *longer = NULL;
-
-		if (!words || !cJSON_IsString(word) ||
-		    asprintf(&longer, "%s%s%s", words, *words ? " " : "", word->valuestring) < 0)
-			longer = NULL;
-		free(words);
-		words = longer;
+		if (!cJSON_IsString(word))
+			continue;
+		fputs(between, stream);
+		if (quoted)
+			text_print_word(stream, word->valuestring);
+		else
+			fputs(word->valuestring, stream);
+		between = " ";
 	}
-	return words;
+	return fclose(stream) ? NULL : text;
+}
+
+char *record_show_words(const cJSON *array)
+{
+	return join(array, true);
 }
 
 static void show_start(const cJSON *line)
@@ -94,8 +105,8 @@ static void show_walls(const cJSON *line)
 
 	cJSON_ArrayForEach(process, member(line, "processes"))
 	{
-		char *missing = record_show_words(member(process, "missing"));
-		char *walls = record_show_words(member(process, "in_force"));
+		char *missing = join(member(process, "missing"), false);
+		char *walls = join(member(process, "in_force"), false);
 
 		printf("%s%s: %s%s%s", between, text(process, "process"), walls ? walls : "?",
 		       missing && *missing ? "; missing: " : "", missing ? missing : "?");

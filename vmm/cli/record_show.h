@@ -12,7 +12,8 @@ void record_show_make_harmless(cJSON *value);
 /* Prints one line, parsed, on standard output. Whoever wrote it: it is made harmless. */
 void record_show_line(cJSON *line);
 
-/* The words of an array of strings with blanks between them. Allocated; NULL: no memory. */
+/* The words of a command as one would type them, in quotes where that is needed. Allocated; NULL:
+ * no memory. */
 char *record_show_words(const cJSON *array);
 
 #endif
