@@ -250,6 +250,14 @@ def test_mistakes():
             assert not list(pathlib.Path(home).rglob(".mvagent-review*")), words
 
 
+def test_a_file_of_settings_that_is_too_long():
+    with tempfile.TemporaryDirectory() as home:
+        (pathlib.Path(home) / "mvagent").mkdir()
+        (pathlib.Path(home) / "mvagent/review.conf").write_text("owner = Security\n" + "# words\n" * 9000)
+        done = mvagent("review", "--from", "20260101-000000-0000", env=dict(os.environ, HOME=home, XDG_STATE_HOME=home, XDG_CONFIG_HOME=home))
+        assert done.returncode == 125 and "review.conf is longer than" in done.stderr, done
+
+
 def test_verify_of_what_is_no_review():
     with tempfile.TemporaryDirectory() as home:
         env = dict(os.environ, HOME=home, XDG_STATE_HOME=home)
