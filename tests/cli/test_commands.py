@@ -8,9 +8,13 @@ Prints "ok NAME" or "not ok NAME: why" for each test.
 """
 
 import argparse
+import base64
+import hashlib
+import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -176,6 +180,57 @@ def test_what_is_wrong_is_one_sentence_that_names_it():
             assert done.returncode == 125 and wanted in done.stderr, (words, done)
             assert done.stderr.count("\n") == 1 and "Invalid argument" not in done.stderr, done.stderr
             assert not any(name.startswith("mvagent-demo") for name in os.listdir(state)), words
+
+
+def canonical(value):
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def write_record(place, count):
+    """A record by Python and OpenSSL, as docs/record.md has it: its lines, and the public key beside them."""
+    def openssl(*words):
+        subprocess.run(["openssl", *words], cwd=place, check=True, capture_output=True)
+
+    openssl("genpkey", "-algorithm", "ed25519", "-out", "key")
+    openssl("pkey", "-in", "key", "-pubout", "-out", "key.pub")
+    public = base64.b64decode("".join((place / "key.pub").read_text().splitlines()[1:-1]))[-32:].hex()
+    lines, previous = [], "0" * 64
+    for number in range(1, count + 1):
+        line = {"n": number, "previous": previous, "time": "2026-01-01T00:00:00.000000Z", "event": "notice", "notice": f"{number}"}
+        if number == count:
+            line = {**line, "event": "signature", "key": public}
+            del line["notice"]
+            (place / "message").write_bytes(b"mvagent record 1\n" + canonical(line))
+            openssl("pkeyutl", "-sign", "-inkey", "key", "-rawin", "-in", "message", "-out", "signature")
+            line["signature"] = (place / "signature").read_bytes().hex()
+        lines.append(canonical(line) + b"\n")
+        previous = hashlib.sha256(lines[-1][:-1]).hexdigest()
+    return lines
+
+
+def test_record_is_verified_on_a_bare_machine():
+    """With the program, the record and the public key alone: no other file, no network, no home, no /proc."""
+    with tempfile.TemporaryDirectory() as name:
+        place, bare = pathlib.Path(name), pathlib.Path(name) / "bare"
+        bare.mkdir()
+        lines = write_record(place, 5)
+        shutil.copy(place / "key.pub", bare)
+        shutil.copy(MVAGENT, bare / "mvagent")
+        for line in subprocess.run(["ldd", MVAGENT], capture_output=True, text=True, check=True).stdout.splitlines():
+            library = re.search(r"(/\S+) \(", line)
+            if library:
+                target = bare / library[1].lstrip("/")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(library[1], target)
+        for changed, status, said in ((lines, 0, "5 lines, each as it was written"), (lines[:4], 2, "cut after line 4"),
+                                      (lines[:1] + lines[2:], 1, "line 2 was removed"), (lines[:2] + lines[1:], 1, "line 3 was added"),
+                                      ([lines[0], lines[2], lines[1], *lines[3:]], 1, "reordered"),
+                                      ([lines[0], lines[1].replace(b'"2"', b'"3"'), *lines[2:]], 1, "line 2 was changed")):
+            (bare / "record.jsonl").write_bytes(b"".join(changed))
+            done = subprocess.run([shutil.which("unshare"), "--user", "--map-root-user", "--net", shutil.which("chroot"), bare, "/mvagent", "record", "verify",
+                                   "/record.jsonl", "--key", "/key.pub"], env={}, capture_output=True, text=True, timeout=60,
+                                  check=False)
+            assert done.returncode == status and said in done.stdout, (said, done)
 
 
 def test_demo_finds_the_place_of_its_page_where_it_was_called():
