@@ -18,20 +18,16 @@
 #include "vmm/base/bytes.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
-#include "vmm/cli/demo_attempts.h"
 #include "vmm/cli/demo_child.h"
 #include "vmm/cli/demo_place.h"
-#include "vmm/cli/demo_screen.h"
+#include "vmm/cli/demo_reader.h"
 #include "vmm/cli/installation.h"
 #include "vmm/cli/outcome.h"
 #include "vmm/cli/report_file.h"
 #include "vmm/cli/run_options.h"
 
-/* Most that the agent may print; its own script prints some kilobytes. */
-#define OUTPUT_BYTES (1U << 20)
 #define SCRIPT_BYTES (16U << 10)
 #define JSON_BYTES   (1U << 20)
-#define MARKER       '\036' /* RS: what the script says of itself */
 
 static const char usage[] =
 	"usage: mvagent demo [--html FILE] [OPTIONS]       (all options of 'mvagent run' as well)\n"
@@ -50,128 +46,13 @@ static const char usage[] =
 
 struct demo {
 	struct demo_place place;
-	struct demo_screen screen;
-	struct demo_watch watch;
+	struct demo_reader reader;
 	struct installation installation;
 	char program[PATH_MAX];
 	char *html; /* from the root on; allocated, or NULL */
 	int option_count;
 	char **options; /* for run and review */
-
-	size_t printed; /* bytes by the agent */
-	size_t line_length;
-	char line[4096];
-	struct demo_step step;
-	const struct demo_attempt *attempt; /* under way; NULL: honest work, or none */
-	enum demo_answer *answers;          /* of each attempt */
 };
-
-/* --- what the agent prints --- */
-
-static void copy_printable(char *target, size_t size, const char *text, size_t length)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < length && used + 1 < size; i++)
-		target[used++] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-	target[used] = '\0';
-}
-
-static void take_output_line(struct demo *demo, const char *text, size_t length)
-{
-	struct demo_step *step = &demo->step;
-	uint8_t shown[ESCAPE_FILTER_OUTPUT(sizeof(demo->line))];
-	struct escape_filter filter = {0};
-
-	if (step->line_count == DEMO_SCREEN_LINES) {
-		step->more = true;
-		return;
-	}
-	length = escape_filter_run(&filter, (const uint8_t *)text, length, shown);
-	copy_printable(step->lines[step->line_count++], sizeof(step->lines[0]), (const char *)shown,
-		       length);
-}
-
-static void judge(struct demo *demo, int status)
-{
-	char seen[128];
-	enum demo_answer answer =
-		demo_attempt_judge(demo->attempt, &demo->watch, status, seen, sizeof(seen));
-
-	demo->answers[demo->attempt - demo_attempts] = answer;
-	demo_screen_attempt(&demo->screen, &demo->step, demo->attempt, answer, seen);
-}
-
-static void take_end(struct demo *demo, const char *status)
-{
-	if (demo->attempt)
-		judge(demo, atoi(status));
-	else
-		demo_screen_work(&demo->screen, &demo->step);
-	demo->attempt = NULL;
-	demo->step = (struct demo_step){0};
-}
-
-/* "try ATTEMPT REST" or "lack ATTEMPT REST". */
-static void take_attempt(struct demo *demo, bool lacks, char *text)
-{
-	size_t length = strcspn(text, " ");
-	const struct demo_attempt *attempt = demo_attempt_find(text, length);
-	char seen[128];
-
-	if (!attempt)
-		return;
-	text += length + (text[length] == ' ');
-	demo->step = (struct demo_step){0};
-	copy_printable(demo->step.command, sizeof(demo->step.command), text, strlen(text));
-	if (!lacks) {
-		demo->attempt = attempt;
-		return;
-	}
-	snprintf(seen, sizeof(seen), "%.40s is not installed", demo->step.command);
-	demo->step.command[0] = '\0';
-	demo_screen_attempt(&demo->screen, &demo->step, attempt, DEMO_NOT_TRIED, seen);
-}
-
-static void take_line(struct demo *demo)
-{
-	char *text = demo->line + 1;
-
-	demo->line[demo->line_length] = '\0';
-	if (demo->line[0] != MARKER) {
-		take_output_line(demo, demo->line, demo->line_length);
-	} else if (strncmp(text, "work ", 5) == 0) {
-		demo->step = (struct demo_step){0};
-		copy_printable(demo->step.command, sizeof(demo->step.command), text + 5,
-			       strlen(text + 5));
-	} else if (strncmp(text, "try ", 4) == 0) {
-		take_attempt(demo, false, text + 4);
-	} else if (strncmp(text, "lack ", 5) == 0) {
-		take_attempt(demo, true, text + 5);
-	} else if (strncmp(text, "end ", 4) == 0) {
-		take_end(demo, text + 4);
-	}
-	demo->line_length = 0;
-}
-
-static int take_output(void *context, char *bytes, size_t length)
-{
-	struct demo *demo = context;
-
-	demo->printed += length;
-	if (demo->printed > OUTPUT_BYTES)
-		return log_errno(-EMSGSIZE, "the agent printed too much");
-	demo_watch_take(&demo->watch, bytes, length);
-	for (size_t i = 0; i < length; i++) {
-		if (bytes[i] == '\n')
-			take_line(demo);
-		else if (demo->line_length < sizeof(demo->line) - 1)
-			demo->line[demo->line_length++] = bytes[i];
-	}
-	return 0;
-}
-
-/* --- what is run --- */
 
 /* Reads a text of at most @size - 1 bytes. 0 or -errno. */
 static int read_text(int directory_fd, const char *path, char *text, size_t size)
@@ -226,7 +107,8 @@ static int run_agent(struct demo *demo)
 	demo_child_add(&child, "agent");
 	demo_child_add(&child, port);
 	demo_child_add(&child, demo->place.home);
-	return demo_child_run(&child, demo->program, demo->place.project, take_output, demo);
+	return demo_child_run(&child, demo->program, demo->place.project, demo_reader_take,
+			      &demo->reader);
 }
 
 /* The run's own account of what its card dropped. */
@@ -238,13 +120,13 @@ static int judge_frames(struct demo *demo)
 	cJSON *json = error ? NULL : cJSON_Parse(text);
 	const cJSON *network = cJSON_GetObjectItem(json, "network");
 	const cJSON *count = cJSON_GetObjectItem(network, "frames_dropped");
-	enum demo_answer *answer = &demo->answers[attempt - demo_attempts];
+	enum demo_answer *answer = &demo->reader.answers[attempt - demo_attempts];
 	char seen[128];
 
 	if (cJSON_IsNumber(count) && *answer == DEMO_LATER) {
 		*answer = demo_attempt_judge_frames((unsigned long long)count->valuedouble, seen,
 						    sizeof(seen));
-		demo_screen_title(&demo->screen, seen);
+		demo_screen_title(&demo->reader.screen, seen);
 	}
 	error = cJSON_IsNumber(count) ? 0 : -EBADMSG;
 	cJSON_Delete(json);
@@ -276,12 +158,12 @@ static int conclude(const struct demo *demo)
 	char text[128];
 
 	for (unsigned int i = 0; i < demo_attempt_count; i++) {
-		stopped += demo->answers[i] == DEMO_STOPPED;
-		through += demo->answers[i] == DEMO_THROUGH;
+		stopped += demo->reader.answers[i] == DEMO_STOPPED;
+		through += demo->reader.answers[i] == DEMO_THROUGH;
 	}
 	snprintf(text, sizeof(text), "%u attempts: %u stopped, %u got through, %u not tried.",
 		 demo_attempt_count, stopped, through, demo_attempt_count - stopped - through);
-	demo_screen_title(&demo->screen, text);
+	demo_screen_title(&demo->reader.screen, text);
 	return through ? EXIT_DEMO_THROUGH : stopped ? 0 : EXIT_MVAGENT;
 }
 
@@ -314,6 +196,9 @@ static int check_options(const struct demo *demo)
 		if (!error && *options.command)
 			error = refuse(*options.command,
 				       "has no place here: the demo brings its agent");
+		if (!error && options.no_record)
+			error = refuse("--no-record", "has no place here: the page at the end is "
+						      "made from the record");
 		run_options_free(&options);
 	}
 	for (int i = 0; i < demo->option_count; i++)
@@ -330,7 +215,7 @@ static int show(struct demo *demo)
 	error = error ? error : check_options(demo);
 	if (error)
 		return EXIT_MVAGENT;
-	demo_screen_title(&demo->screen,
+	demo_screen_title(&demo->reader.screen,
 			  "An agent works in a sample project: mvagent run --share ./project -- "
 			  "agent");
 	status = run_agent(demo);
@@ -341,14 +226,12 @@ static int show(struct demo *demo)
 	status = conclude(demo);
 	if (status)
 		return status;
-	demo_screen_title(&demo->screen,
+	demo_screen_title(&demo->reader.screen,
 			  "The page for a security review: mvagent review --share ./project");
 	status = run_review(demo);
 	/* Lines that only the user can answer are open: who owns an escape, and on what clock. */
 	return status > 1 ? status : status < 0 ? EXIT_MVAGENT : 0;
 }
-
-/* --- the command line --- */
 
 /* The page is made at the end, in another directory: whether it can be is found out now. */
 static int set_html(struct demo *demo, const char *path)
@@ -418,21 +301,21 @@ int demo_command(int argc, char **argv)
 		return EXIT_MVAGENT;
 	}
 	demo->place = DEMO_PLACE_NONE;
-	demo->watch.place = &demo->place;
+	demo->reader.watch.place = &demo->place;
 	demo->options = options;
 	error = parse(demo, argc, argv);
-	demo->answers = calloc(demo_attempt_count, sizeof(*demo->answers));
+	demo->reader.answers = calloc(demo_attempt_count, sizeof(*demo->reader.answers));
 	if (error > 0) {
 		status = 0;
-	} else if (!error && demo->answers && installation_find(&demo->installation) == 0) {
+	} else if (!error && demo->reader.answers && installation_find(&demo->installation) == 0) {
 		block_signals();
-		demo_screen_init(&demo->screen, stdout);
+		demo_screen_init(&demo->reader.screen, stdout);
 		snprintf(demo->program, sizeof(demo->program), "%.*s/bin/mvagent", PATH_MAX - 16,
 			 demo->installation.prefix);
 		status = show(demo);
 		demo_place_destroy(&demo->place);
 	}
-	free(demo->answers);
+	free(demo->reader.answers);
 	free(demo->html);
 	free(demo);
 	return status;
