@@ -192,6 +192,16 @@ def test_pages_of_guests_say_what_their_policy_is():
                 assert text in printed, (page, text)
 
 
+def test_each_line_is_in_the_table_of_the_checklist():
+    """docs/review.md says for each line of the page what question of the checklist it answers, and no other."""
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        make_pages(place)
+        rows = re.findall(r"<tr>(?:<td class=\"s\".*?</td>)?<td><div class=\"k\">(.*?)</div></td><td class=\"a", (place / "default.html").read_text())
+        table = (CHECKOUT / "docs/review.md").read_text().split("## The checklist, line by line")[1].split("\n## ")[0]
+        assert len(rows) == 21 and sorted(rows) == sorted(re.findall(r"\*([^*|]+\?)\*", table)), rows
+
+
 def pixels(png):
     """Rows of RGB of a picture of 8 bits a sample (PNG, 9 and 10: filters and zlib)."""
     width, height, depth, kind = struct.unpack(">IIBB", png[16:26])

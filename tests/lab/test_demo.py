@@ -48,7 +48,7 @@ def test_what_gets_through_is_shown():
 
 def test_wrong_options():
     for options, sentence in ((("--no-such-option",), "--no-such-option"), (("--html",), "needs a file"),
-                              (("--", "true"), "has no place here")):
+                              (("--", "true"), "has no place here"), (("--no-record",), "has no place here")):
         with directory() as place:
             expect_in(sentence, demo(place, *options, status=125).err)
 

@@ -100,8 +100,11 @@ def test_default_run():
 def test_allowed_host():
     with places() as (home, work, env):
         share = ("--why", "it edits")
+        # A token that says itself when it ends: {"exp": 1893456000}
+        env["JWT"] = "eyJhbGciOiJub25lIn0.eyJleHAiOjE4OTM0NTYwMDB9.x"
         lines, page = review(work, env, *share, "--allow", "example.com", "--why", "packages", "--env", "API_TOKEN",
-                             "--why", "the model's API", *GIVEN, status=0)
+                             "--why", "the model's API", "--env", "JWT", "--why", "the user's session", *GIVEN, status=0)
+        expect_in("API_TOKEN: as long as its issuer says; JWT: valid until 2030-01-01T00:00:00Z", lines["after"]["evidence"])
         for name in ("outside", "environment", "after"):
             expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", True), name)
         expect_equal(lines["outside"]["opened"], [{"by": "--allow example.com", "why": "packages"}])
@@ -110,6 +113,11 @@ def test_allowed_host():
         expect("ghp_" not in json.dumps(page), "no value of a variable is in it")
         lines, _ = review(work, env, *share, "--allow", "example.com", *GIVEN, status=1)
         expect_equal((lines["outside"]["answer"], lines["outside"]["on_purpose"]), ("OPEN", False))
+        # What is internal, and where a cloud tells of roles, when it is allowed as such.
+        lines, _ = review(work, env, *share, "--allow", "10.0.0.7", "--allow", "169.254.169.254", "--why", "a test", *GIVEN, status=1)
+        for name, purpose in (("outside", False), ("inside", False), ("cloud", True)):
+            expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", purpose), name)
+        expect("169.254.169.254" not in lines["cloud"]["evidence"], "what is allowed was not tried")
         result = mvagent("review", *ROOT, "--share", str(work), "--allow", "*", env=env)
         expect_equal(result.status, 125, "any host at all cannot be allowed")
         expect_clean(home)
@@ -120,7 +128,7 @@ def test_share_of_a_parent():
     with places() as (home, work, env):
         lines, _ = review(work, env, "--share", str(work.parent), "--why", "all of it", "--workdir", str(work), *GIVEN,
                           status=1)
-        for name in ("above", "projects"):
+        for name in ("above", "routes", "projects"):
             expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", False), name)
         expect_in("came back", lines["above"]["evidence"])
         expect_in(str(work.parent / "other"), lines["projects"]["evidence"])

@@ -15,7 +15,16 @@ static const cJSON *find(const cJSON *lines, const char *id)
 	return NULL;
 }
 
-/* The line fails, for this reason, and all others are as they were. */
+/* Lines that were seen to fail, by any of the tests. */
+static bool failed[LINE_COUNT];
+
+static void note_failure(const char *id)
+{
+	for (int i = 0; i < LINE_COUNT; i++)
+		failed[i] |= strcmp(checklist_texts[i].id, id) == 0;
+}
+
+/* The line fails, for this reason. */
 static void expect_fault(struct fixture *fixture, const char *id, const char *reason)
 {
 	cJSON *lines = fixture_judge(fixture);
@@ -25,6 +34,7 @@ static void expect_fault(struct fixture *fixture, const char *id, const char *re
 		fail_msg("%s: %s: %s", id, fixture_member(line, "answer"),
 			 fixture_member(line, "evidence"));
 	assert_string_equal(fixture_member(line, "answer"), "OPEN");
+	note_failure(id);
 	cJSON_Delete(lines);
 	fixture_free(fixture);
 }
@@ -622,6 +632,16 @@ static void test_another_file(void **state)
 	expect_fault(&fixture, "keys", "succeeded with");
 }
 
+/* The last test: there is no line on the page that none of them has made fail. */
+static void test_each_line_was_seen_to_fail(void **state)
+{
+	(void)state;
+	for (int i = 0; i < LINE_COUNT; i++) {
+		if (!failed[i])
+			fail_msg("%s: nothing makes it fail", checklist_texts[i].id);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -641,6 +661,7 @@ int main(void)
 		cmocka_unit_test(test_from_a_record),
 		cmocka_unit_test(test_odd_record),
 		cmocka_unit_test(test_another_file),
+		cmocka_unit_test(test_each_line_was_seen_to_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
