@@ -215,4 +215,56 @@ static inline void fixture_replace(cJSON *object, const char *name, const char *
 	assert_true(cJSON_ReplaceItemInObject(object, name, cJSON_Parse(json)));
 }
 
+/* The line called so. */
+static inline const cJSON *find(const cJSON *lines, const char *id)
+{
+	const cJSON *line;
+
+	cJSON_ArrayForEach(line, lines)
+	{
+		if (strcmp(fixture_member(line, "id"), id) == 0)
+			return line;
+	}
+	fail_msg("there is no line %s", id);
+	return NULL;
+}
+
+static inline void expect_answer(struct fixture *fixture, const char *id, const char *answer,
+				 bool purpose)
+{
+	cJSON *lines = fixture_judge(fixture);
+	const cJSON *line = find(lines, id);
+
+	if (strcmp(fixture_member(line, "answer"), answer) != 0)
+		fail_msg("%s: %s: %s", id, fixture_member(line, "answer"),
+			 fixture_member(line, "evidence"));
+	assert_int_equal(cJSON_IsTrue(cJSON_GetObjectItem(line, "on_purpose")), purpose);
+	cJSON_Delete(lines);
+}
+
+static inline void expect_evidence(struct fixture *fixture, const char *id, const char *text,
+				   bool there)
+{
+	cJSON *lines = fixture_judge(fixture);
+
+	if (!strstr(fixture_member(find(lines, id), "evidence"), text) == there)
+		fail_msg("%s: %s", id, fixture_member(find(lines, id), "evidence"));
+	cJSON_Delete(lines);
+}
+
+/* With MY_TOKEN as a secret, its placeholder in the guest. */
+static inline void fixture_make_secret(struct fixture *fixture)
+{
+	static const char text[] = "85 PATH=/bin%00HOME=/home/ada%00MY_TOKEN=placehold%00";
+
+	fixture_make(fixture);
+	cJSON_AddItemToObject(fixture_policy(fixture), "secrets",
+			      cJSON_Parse("[{\"name\":\"MY_TOKEN\",\"hosts\":[\"api:443\"]}]"));
+	cJSON_Delete(fixture->outside.variables);
+	fixture->outside.variables = cJSON_Parse("[\"PATH\",\"HOME\",\"MY_TOKEN\"]");
+	fixture->outside.placeholders = cJSON_Parse("{\"MY_TOKEN\":\"placehold\"}");
+	fixture_answer(fixture, "environ:", FINDINGS_AGENT, text);
+	fixture_answer(fixture, "environ:", FINDINGS_ROOT, text);
+}
+
 #endif
