@@ -128,12 +128,54 @@ static void test_room(void **state)
 	assert_int_equal(data[PROBE_DATA_BYTES], 'y');
 }
 
-int main(void)
+/* What this process's environment comes to: 0 it is told, 1 it is too large to be told whole. */
+static int try_environment(void)
+{
+	static char data[PROBE_DATA_BYTES];
+	struct probe_answer answer = {.data = data};
+
+	for (const struct probe_kind *kind = probe_file_kinds; kind->name; kind++) {
+		if (strcmp(kind->name, "environ") == 0)
+			kind->try("", &answer);
+	}
+	if (answer.result == -EMSGSIZE)
+		return 1;
+	return answer.result > 0 && (size_t)answer.result == answer.length ? 0 : 2;
+}
+
+/* One that has no room is not told as if it were whole. The kernel has it from execve(2). */
+static void test_environment(void **state)
+{
+	(void)state;
+	for (int large = 0; large < 2; large++) {
+		char *words[] = {(char *)"test", (char *)"environment", NULL};
+		char *variables[] = {calloc(1, PROBE_DATA_BYTES + 2), NULL};
+		int status;
+		pid_t child;
+
+		assert_non_null(variables[0]);
+		memset(variables[0], 'x', large ? PROBE_DATA_BYTES + 1 : 100);
+		variables[0][1] = '=';
+		child = fork();
+		if (child == 0) {
+			execve("/proc/self/exe", words, variables);
+			_exit(3);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, large << 8);
+		free(variables[0]);
+	}
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers_are_read),
 		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_environment),
 	};
 
+	if (argc == 2 && strcmp(argv[1], "environment") == 0)
+		return try_environment();
 	return cmocka_run_group_tests_name("guest probe", tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -109,12 +111,38 @@ static void test_every_pair(void **state)
 	}
 }
 
+/* A word as a shell reads it back: the shell itself is asked. */
+static void test_words(void **state)
+{
+	static const char *const words[] = {"",      "plain",       "a b",  "it's", "''",
+					    "$HOME", "a;b",         "-x=1", "*",    "\\n",
+					    "\"q\"", "caf\xc3\xa9", "~",    "#"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		char *command = NULL, read[64] = "";
+		size_t length = 0;
+		FILE *stream = open_memstream(&command, &length), *shell;
+
+		fputs("printf %s ", stream);
+		text_print_word(stream, words[i]);
+		assert_int_equal(fclose(stream), 0);
+		shell = popen(command, "r");
+		assert_non_null(shell);
+		(void)!fread(read, 1, sizeof(read) - 1, shell);
+		assert_int_equal(pclose(shell), 0);
+		assert_string_equal(read, words[i]);
+		free(command);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_character_length),
 		cmocka_unit_test(test_make_printable),
 		cmocka_unit_test(test_every_pair),
+		cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
