@@ -181,7 +181,7 @@ def test_pages_of_guests_say_what_their_policy_is():
     said = {
         "guest-default": ["the boundary holds, but for", "network: no route", "environment: none of yours", "NOT ASKED"],
         "guest-secret": ["opened: --allow example.com packages", "opened: --secret API_TOKEN it asks the model", "and 1 more"],
-        "guest-degraded": ["opened: --allow-degraded a kernel without Landlock", "missing around mvagent-vmm: landlock"],
+        "guest-degraded": ["opened: --allow-degraded an old kernel", "missing around mvagent-vmm: namespaces, mounts, landlock"],
     }
     with tempfile.TemporaryDirectory() as name:
         place = pathlib.Path(name)
@@ -200,6 +200,22 @@ def test_each_line_is_in_the_table_of_the_checklist():
         rows = re.findall(r"<tr>(?:<td class=\"s\".*?</td>)?<td><div class=\"k\">(.*?)</div></td><td class=\"a", (place / "default.html").read_text())
         table = (CHECKOUT / "docs/review.md").read_text().split("## The checklist, line by line")[1].split("\n## ")[0]
         assert len(rows) == 21 and sorted(rows) == sorted(re.findall(r"\*([^*|]+\?)\*", table)), rows
+
+
+def test_mechanisms_are_in_the_sources():
+    """The files and functions that the page names for each boundary are there."""
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        make_pages(place)
+        cells = re.findall('<td class="a.*?</td><td>.*?</td><td><div class="k">(.*?)</div></td>', (place / "default.html").read_text())
+        sources = {path.relative_to(CHECKOUT): path.read_text() for top in ("vmm", "guest") for path in (CHECKOUT / top).rglob("*.c")}
+        functions = {word for cell in cells for word in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b(?!\.c)", cell)} - {"no_new_privs"}
+        files = {word for cell in cells for word in re.findall(r"[a-z_/]+\.c\b", cell)}
+        assert len(cells) == 21 and len(functions) > 10 and len(files) > 5, (cells, functions, files)
+        for function in functions:
+            assert any(re.search(rf"^[a-z].*\b\*?{function}\(", text, re.MULTILINE) for text in sources.values()), function
+        for file in files:
+            assert any(str(path).endswith("/" + file.lstrip("/")) or str(path) == file for path in sources), file
 
 
 def pixels(png):

@@ -8,6 +8,7 @@ The registry is the one that this host's npm is set up for; in the lab it is rea
 import hashlib
 import json
 import os
+import pathlib
 import shutil
 import stat
 import subprocess
@@ -20,7 +21,7 @@ from test_record import SCRATCH, check_chain, check_schema, events, records
 from test_registry import PACKAGE, authorities, npm, registry
 
 DENIED = "denied.example"
-SECONDS = 300  # npm alone takes two minutes in the lab
+LIMITS = (240, 900)  # seconds: npm alone takes two minutes in the lab, and more where that is not alone on its host
 
 SESSION = r"""
 set -e
@@ -73,18 +74,16 @@ def make_project(work):
     git("commit", "-q", "-m", "first")
 
 
-def run_session(place, work, env):
-    """Runs it; returns the path of its record."""
-    tools = place / "tools"
-    tools.mkdir()
-    npm_tools(tools)
+def run_session(tools, work, env, seconds):
+    """Runs it; returns the path of its record, or None when the limit came before it was done."""
     install = f"node {tools}/npm/bin/npm-cli.js install --no-audit --no-fund --no-update-notifier --cache /tmp/cache {PACKAGE}"
     result = mvagent("run", "--allow-from", "npm", *authorities(tools), "--env", "npm_config_registry=" + npm("config", "get", "registry"),
                      "--env", f"PATH={tools}:/usr/bin:/bin", "--env", f"LD_LIBRARY_PATH={tools}", "--env", "HOME=/tmp", "--memory", "1G",
-                     "--timeout", str(SECONDS), "--share", str(work), "--share", f"{tools}:ro", "--", "sh", "-c",
-                     SESSION.replace("NPM_INSTALL", install), env=env, limit=SECONDS + 200)
+                     "--timeout", str(seconds), "--share", str(work), "--share", f"{tools}:ro", "--", "sh", "-c",
+                     SESSION.replace("NPM_INSTALL", install), env=env, limit=seconds + 200)
     expect_equal(result.status, 124, f"exit status ({result.out[-600:]} {result.err[-600:]})")
-    expect((work / "finished").exists(), f"the session came to its end before the time limit: {result.out[-600:]} {result.err[-600:]}")
+    if not (work / "finished").exists():
+        return None
     found = list(records(env).glob("*.jsonl"))
     expect_equal(len(found), 1, "records")
     return found[0]
@@ -111,11 +110,18 @@ def expect_files(record, before, after):
 def test_record_of_a_real_session():
     host, port = registry()
     with directory(SCRATCH) as place:
-        work, env = place / "work", dict(os.environ, XDG_STATE_HOME=str(place / "state"))
-        work.mkdir()
-        make_project(work)
-        before = tree(work)
-        record = run_session(place, work, env)
+        tools = place / "tools"
+        tools.mkdir()
+        npm_tools(tools)
+        for seconds in LIMITS:
+            work, env = place / f"work{seconds}", dict(os.environ, XDG_STATE_HOME=str(place / f"state{seconds}"))
+            work.mkdir()
+            make_project(work)
+            before = tree(work)
+            record = run_session(tools, work, env, seconds)
+            if record:
+                break
+        expect(record, f"the session came to its end within {seconds} s")
         check_schema(record)
         check_chain(record, env)
         kinds = expect_files(record, before, tree(work))
@@ -139,7 +145,7 @@ def test_record_of_a_real_session():
 
         # Elsewhere, with the file and the public key alone.
         shutil.copy(record, place / "copy")
-        key = place / "state/mvagent/record.key.pub"
+        key = pathlib.Path(env["XDG_STATE_HOME"]) / "mvagent/record.key.pub"
         verified = mvagent("record", "verify", str(place / "copy"), "--key", str(key), env=dict(env, HOME="/none", XDG_STATE_HOME="/none"))
         expect_equal(verified.status, 0, verified.out + verified.err)
         expect_in("each as it was written", verified.out)

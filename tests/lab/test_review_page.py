@@ -156,25 +156,43 @@ def test_weakened_boundary():
             expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", False), name)
 
 
+def without(what, place):
+    """mvagent as on a host that has no such wall."""
+    program = place / f"without-{what}"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} -B {pathlib.Path(__file__).parent}/without.py {what} {MVAGENT} \"$@\"\n")
+    program.chmod(0o755)
+    return str(program)
+
+
 def test_host_without_landlock():
-    """A wall that the host has not: the run does not begin, or it is named on each line that rests on it."""
+    """One wall fewer than there should be: the run goes on by the others, and the lines that rest on it say so."""
     with places() as (home, work, env):
-        program = home.parent / "mvagent"
-        program.write_text(f"#!/bin/sh\nexec {sys.executable} -B {pathlib.Path(__file__).parent}/without_landlock.py {MVAGENT} \"$@\"\n")
-        program.chmod(0o755)
-        refused = mvagent("review", *ROOT, "--share", str(work), env=env, limit=400, program=str(program))
+        lines, _ = review(work, env, "--why", "it edits", *GIVEN, status=1, program=without("landlock", home.parent))
+        for name in ("root", "walls"):
+            expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", False), name)
+            expect_in("mvagent-fs is missing: landlock" if name == "root" else "missing around mvagent-fs: landlock", lines[name]["evidence"])
+        for name in ALWAYS:
+            expect(name == "walls" or lines[name]["answer"] == "HOLDS", f"{name}: {lines[name]['evidence']}")
+
+
+def test_degraded_host():
+    """Neither Landlock nor namespaces: the run does not begin, or what is missing is named, and taken with a reason."""
+    with places() as (home, work, env):
+        program = without("both", home.parent)
+        refused = mvagent("review", *ROOT, "--share", str(work), env=env, limit=400, program=program)
         expect_equal(refused.status, 125, refused.out + refused.err)
-        expect_in("Landlock", refused.err)
-        degraded = ("--why", "it edits", "--allow-degraded", "--why", "a kernel without Landlock", *GIVEN)
-        lines, _ = keep_page("guest-degraded", work, env, *degraded, status=0, program=str(program))
+        expect_in("--allow-degraded", refused.err)
+        degraded = ("--why", "it edits", "--allow-degraded", "--why", "an old kernel", *GIVEN)
+        lines, _ = keep_page("guest-degraded", work, env, *degraded, status=0, program=program)
         for name in ("root", "walls"):
             expect_equal((lines[name]["answer"], lines[name]["on_purpose"]), ("OPEN", True), name)
             expect_in("landlock", lines[name]["evidence"])
-            expect_in({"by": "--allow-degraded", "why": "a kernel without Landlock"}, lines[name]["opened"], name)
-        expect_in("missing around mvagent-vmm", lines["walls"]["evidence"])
-        for name in ALWAYS:
+            expect_in({"by": "--allow-degraded", "why": "an old kernel"}, lines[name]["opened"], name)
+        expect_in("missing around mvagent-vmm: namespaces, mounts, landlock", lines["walls"]["evidence"])
+        expect_in("by its filter of system calls alone", lines["outside"]["evidence"])
+        for name in (*ALWAYS, "outside"):
             expect(name == "walls" or lines[name]["answer"] == "HOLDS", f"{name}: {lines[name]['evidence']}")
-        lines, _ = review(work, env, "--allow-degraded", *GIVEN, status=1, program=str(program))
+        lines, _ = review(work, env, "--allow-degraded", *GIVEN, status=1, program=program)
         expect_equal((lines["walls"]["answer"], lines["walls"]["on_purpose"]), ("OPEN", False), "without a reason")
         expect_clean(home)
 

@@ -32,6 +32,21 @@ static void test_degraded(void **state)
 		expect_evidence(&fixture, id, "mounts, Landlock (", false);
 		fixture_free(&fixture);
 	}
+	for (int both = 0; both < 2; both++) { /* what keeps it from the host's network then */
+		fixture_make(&fixture);
+		fixture_replace(fixture_policy(&fixture), "allow_degraded", "true");
+		fixture_replace(
+			cJSON_GetArrayItem(
+				cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"),
+				0),
+			"missing", both ? "[\"namespaces\",\"system_calls\"]" : "[\"namespaces\"]");
+		expect_answer(&fixture, "outside", both ? "OPEN" : "HOLDS", false);
+		expect_evidence(&fixture, "outside", "had a network", false);
+		expect_evidence(&fixture, "outside",
+				both ? "nothing keeps mvagent-vmm from" : "system calls alone",
+				true);
+		fixture_free(&fixture);
+	}
 }
 
 /* What the user opens is open on purpose with a reason, and only so. */

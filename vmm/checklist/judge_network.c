@@ -104,6 +104,42 @@ static void tell_ways(struct judge *judge)
 	}
 }
 
+static bool lacks(const cJSON *process, const char *wall)
+{
+	const cJSON *name;
+
+	cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(process, "missing"))
+	{
+		if (strcmp(judge_string(name), wall) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What keeps the processes of the run from the network that the host has. */
+static void tell_of_networks(struct judge *judge)
+{
+	const cJSON *process;
+	bool apart = true;
+
+	cJSON_ArrayForEach(
+		process, cJSON_GetObjectItemCaseSensitive(judge_event(judge, "walls"), "processes"))
+	{
+		if (!lacks(process, "namespaces"))
+			continue;
+		apart = false;
+		if (lacks(process, "system_calls"))
+			judge_fail(judge, "nothing keeps %s from this host's network",
+				   judge_text(process, "process"));
+	}
+	if (apart)
+		judge_say(judge, "no process of the run had a network");
+	else
+		judge_say(judge,
+			  "no process of the run may open a socket, one without namespaces by "
+			  "its filter of system calls alone");
+}
+
 void judge_outside(struct judge *judge)
 {
 	char text[JUDGE_TEXT_BYTES];
@@ -123,7 +159,7 @@ void judge_outside(struct judge *judge)
 		judge_say(judge, "nothing is allowed outwards; mvagent-relay has a network, for "
 				 "what is published");
 	else
-		judge_say(judge, "no process of the run had a network");
+		tell_of_networks(judge);
 	if (!judge->input->findings)
 		return;
 	tries = judge_refused(judge);

@@ -52,7 +52,7 @@ const struct checklist_text checklist_texts[LINE_COUNT] = {
 			"No route to metadata services; link-local refused: route_policy_objection",
 			"Roles of an allowed host"},
 	[LINE_SECRETS] = {"secrets", CREDENTIALS, "Can it read secrets it may use?",
-			  "Placeholders; the value is put in by mvagent-relay (--secret)",
+			  "Placeholders; mvagent-secret puts the value in: vmm/secret/http_head.c",
 			  "What it asks the host of a secret to do"},
 	[LINE_AFTER] = {"after", CREDENTIALS, "Are credentials still valid afterwards?",
 			"Nothing is given; the machine's memory goes with it",

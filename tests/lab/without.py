@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command as on a kernel without Landlock: what would make a set of its rules is a call that is not known.
+"""Runs a command as on a host without Landlock, or without namespaces for it too: the system calls that would make them fail as
+they do there.
 
-    without_landlock.py PROGRAM [ARGUMENT...]
+    without.py landlock|both PROGRAM [ARGUMENT...]
 """
 
 import ctypes
@@ -10,7 +11,8 @@ import os
 import struct
 import sys
 
-LANDLOCK_CREATE_RULESET = 444
+# What fails, and how.
+CALLS = {"landlock": [(444, errno.ENOSYS)], "both": [(444, errno.ENOSYS), (272, errno.EPERM)]}  # landlock_create_ruleset, unshare
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 SECCOMP_RET_ERRNO, SECCOMP_RET_ALLOW = 0x00050000, 0x7FFF0000
 LOAD, IF_EQUAL, RETURN = 0x20, 0x15, 0x06  # seccomp(2): instructions of BPF
@@ -20,9 +22,11 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
 
-def forget_landlock():
-    steps = ((LOAD, 0, 0, 0), (IF_EQUAL, 0, 1, LANDLOCK_CREATE_RULESET), (RETURN, 0, 0, SECCOMP_RET_ERRNO | errno.ENOSYS),
-             (RETURN, 0, 0, SECCOMP_RET_ALLOW))
+def forbid(calls):
+    steps = [(LOAD, 0, 0, 0)]
+    for number, error in calls:
+        steps += [(IF_EQUAL, 0, 1, number), (RETURN, 0, 0, SECCOMP_RET_ERRNO | error)]
+    steps.append((RETURN, 0, 0, SECCOMP_RET_ALLOW))
     code = b"".join(struct.pack("<HBBI", *step) for step in steps)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(len(steps), code))):
@@ -30,5 +34,5 @@ def forget_landlock():
 
 
 if __name__ == "__main__":
-    forget_landlock()
-    os.execv(sys.argv[1], sys.argv[1:])
+    forbid(CALLS[sys.argv[1]])
+    os.execv(sys.argv[2], sys.argv[2:])
