@@ -213,7 +213,8 @@ def test_mechanisms_are_in_the_sources():
         files = {word for cell in cells for word in re.findall(r"[a-z_/]+\.c\b", cell)}
         assert len(cells) == 21 and len(functions) > 10 and len(files) > 5, (cells, functions, files)
         for function in functions:
-            assert any(re.search(rf"^[a-z].*\b\*?{function}\(", text, re.MULTILINE) for text in sources.values()), function
+            assert any(re.search(rf"^[a-z].*\b\*?{function}\(", text, re.MULTILINE) for text in sources.values()), f"{function} is nowhere"
+            assert any(re.search(rf"^\s.*\b{function}\(", text, re.MULTILINE) for text in sources.values()), f"nobody calls {function}"
         for file in files:
             assert any(str(path).endswith("/" + file.lstrip("/")) or str(path) == file for path in sources), file
 

@@ -171,7 +171,7 @@ void judge_outside(struct judge *judge)
 
 void judge_log(struct judge *judge)
 {
-	const cJSON *start = judge_event(judge, "start");
+	const cJSON *start = judge_event(judge, "start"), *machine;
 
 	judge->seen = true;
 	if (!start)
@@ -186,9 +186,11 @@ void judge_log(struct judge *judge)
 		else if (item >= 0)
 			judge_say(judge, "a denied name is on record");
 	}
-	judge_say(judge, "'mvagent record show %s': %u allowed, %u denied, %u dropped; signed",
+	machine = cJSON_GetObjectItemCaseSensitive(judge_event(judge, "end"), "machine");
+	judge_say(judge,
+		  "'mvagent record show %s': %u allowed, %u denied, %.0f frames dropped; signed",
 		  judge_text(start, "run"), decisions(judge, "allowed", NULL),
-		  decisions(judge, "denied", NULL), decisions(judge, "dropped", NULL));
+		  decisions(judge, "denied", NULL), judge_number(machine, "frames_dropped"));
 }
 
 /* As the user gives it: [ADDRESS:]PORT:GUESTPORT. */

@@ -10,7 +10,7 @@
 
 const struct checklist_text checklist_texts[LINE_COUNT] = {
 	[LINE_ROOT] = {"root", FILES, "What is its root directory, and what enforces that?",
-		       "KVM; openat2 BENEATH, Landlock: vmm/fs/path.c, jail_seal",
+		       "KVM; openat2 BENEATH: vmm/fs/path.c; Landlock, namespaces: jail_enter",
 		       "A fault of KVM or of the processor"},
 	[LINE_ABOVE] = {"above", FILES, "Can it read a file two directories up?",
 			"openat2 BENEATH, NO_SYMLINKS: vmm/fs/path.c; mount namespace: jail_enter",
