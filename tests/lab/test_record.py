@@ -141,6 +141,9 @@ def test_record_of_a_session():
         expect(re.fullmatch("[0-9a-f]{64}", hashes["root_image"]), "hash of the image")
         for process in events(record, "walls")[0]["processes"]:
             expect_equal(process["missing"], [], f"walls missing around {process['process']}")
+            # Started by root, only who serves root's files stays root.
+            wanted = os.geteuid() or (0 if process["process"] == "mvagent-fs" else 65534)
+            expect_equal(process["uid"], wanted, f"user of {process['process']}")
         expect_equal([p["phase"] for p in events(record, "phase")], ["running", "booted", "started", "exited"])
         end = events(record, "end")[0]
         expect_equal((end["outcome"], end["exit_status"], end["detail"]), ("exited", 0, "complete"))
@@ -285,7 +288,12 @@ def test_many_files_are_counted():
 
 def test_denied_host_is_recorded():
     with places() as (work, env):
-        record = run(work, env, "sh", "-c", "getent hosts denied.example; true", options=("--allow", "allowed.example"))
+        key = work.parent / "my.key"
+        record = run(work, env, "sh", "-c", "getent hosts denied.example; true",
+                     options=("--allow", "allowed.example", "--record-key", str(key)))
+        expect_equal(key.stat().st_mode & 0o777, 0o600, "mode of the key that was made")
+        verified = mvagent("record", "verify", str(record), "--key", f"{key}.pub", env=env)
+        expect_equal(verified.status, 0, verified.out + verified.err)
         check_schema(record)
         expect_equal(events(record, "start")[0]["policy"]["network"]["rules"],
                      [{"by": "--allow allowed.example", "deny": False, "host": "allowed.example", "port": None}])

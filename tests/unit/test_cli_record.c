@@ -187,6 +187,25 @@ static void test_show(void **state)
 	expect(f, 125, NULL, "it is show or verify");
 }
 
+/* --record-key: another, made where it is not there. */
+static void test_another_key(void **state)
+{
+	struct fixture *f = *state;
+	char path[64], resolved[PATH_MAX];
+	struct record_key made, read;
+	struct stat status;
+
+	snprintf(path, sizeof(path), "%s/my.key", f->home);
+	assert_int_equal(run_record_open_key(&made, path, resolved), 0);
+	assert_string_equal(resolved, path);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0600);
+	assert_memory_not_equal(made.public_key, f->key.public_key, KEY_BYTES);
+	assert_int_equal(run_record_open_key(&read, path, resolved), 0);
+	assert_memory_equal(made.seed, read.seed, KEY_BYTES);
+	assert_int_equal(run_record_open_key(&read, "/nowhere/my.key", resolved), -ENOENT);
+}
+
 /* The lines as they are, for a program; on a terminal they do not act. */
 static void test_lines_on_a_terminal(void **state)
 {
@@ -437,6 +456,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_show, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_show_of_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lines_on_a_terminal, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_another_key, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_show_without_any, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verify, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verify_cut, setup, teardown),

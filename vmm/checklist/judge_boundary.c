@@ -61,13 +61,20 @@ void judge_walls(struct judge *judge)
 		judge_open(judge, "--allow-degraded", "");
 	cJSON_ArrayForEach(process, processes)
 	{
+		const cJSON *uid = cJSON_GetObjectItemCaseSensitive(process, "uid");
 		size_t length = strlen(text);
 
 		missing |= cJSON_GetArraySize(
 				   cJSON_GetObjectItemCaseSensitive(process, "missing")) > 0;
 		machine |= strcmp(judge_text(process, "process"), "mvagent-vmm") == 0;
-		snprintf(text + length, sizeof(text) - length, "%s%s", length ? ", " : "",
-			 short_name(judge_text(process, "process")));
+		/* Of a record from elsewhere there may be many. */
+		if (length + 96 < sizeof(text))
+			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%.40s",
+						   length ? ", " : "",
+						   short_name(judge_text(process, "process")));
+		if (cJSON_IsNumber(uid) && length + 48 < sizeof(text))
+			snprintf(text + length, sizeof(text) - length, " (user %.0f)",
+				 (double)(unsigned int)uid->valueint);
 		check_process(judge, process, degraded);
 	}
 	if (!machine)

@@ -5,6 +5,7 @@
 
 #include "vmm/cli/record_lines.h"
 #include "vmm/jail/jail.h"
+#include "vmm/record/canonical.h"
 
 /* What the kernel says of a process, wherever anybody can read it. */
 struct seen {
@@ -12,6 +13,7 @@ struct seen {
 	bool no_new_privileges;
 	bool filtered;
 	char capabilities[17]; /* CapEff */
+	unsigned int uid;      /* effective */
 };
 
 static const char *find_field(const char *text, const char *name)
@@ -38,6 +40,8 @@ static struct seen look_at(pid_t pid)
 	seen.filtered = *find_field(text, "\nSeccomp:") == '2';
 	snprintf(seen.capabilities, sizeof(seen.capabilities), "%.16s",
 		 find_field(text, "\nCapEff:"));
+	/* Real, effective, saved and of the file system (proc_pid_status(5)). */
+	seen.known &= sscanf(find_field(text, "\nUid:"), "%*u %u", &seen.uid) == 1;
 	return seen;
 }
 
@@ -64,10 +68,13 @@ static cJSON *process_walls(const struct process *process)
 	}
 	add_wall(walls, missing, "no_new_privileges", seen.no_new_privileges);
 	add_wall(walls, missing, "system_calls", seen.filtered);
-	if (seen.known)
+	if (seen.known) {
 		cJSON_AddStringToObject(object, "capabilities", seen.capabilities);
-	else
+		canonical_add_count(object, "uid", seen.uid);
+	} else {
 		cJSON_AddNullToObject(object, "capabilities");
+		cJSON_AddNullToObject(object, "uid");
+	}
 	return object;
 }
 
