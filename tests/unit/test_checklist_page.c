@@ -138,6 +138,12 @@ static void make_long(struct fixture *fixture)
 	memset(text, 'w', sizeof(text) - 1);
 	memcpy(text, "/home/", 6);
 	text[sizeof(text) - 1] = '\0';
+	/* All doors that there can be. */
+	cJSON_AddItemToArray(cJSON_GetObjectItem(policy, "ssh_agent"),
+			     cJSON_CreateString("git@git.example.com"));
+	fixture_replace(cJSON_GetObjectItem(policy, "network"), "published",
+			"[{\"address\":\"127.0.0.1\",\"port\":8080,\"guest_port\":80}]");
+	fixture_replace(policy, "terminal_passthrough", "true");
 	cJSON_AddStringToObject(hashes, "event", "hashes");
 	for (int i = 0; i < 12; i++) {
 		cJSON *share = cJSON_CreateObject();
@@ -297,6 +303,8 @@ static void test_html(void **state)
 	assert_null(strstr(text, "src="));
 	assert_non_null(strstr(text, "&lt;script&gt;x&lt;/script&gt;"));
 	assert_non_null(strstr(text, "opened: --share /home/ada/repo</b> it edits"));
+	assert_non_null(strstr(text, ">output: filtered for the terminal<"));
+	assert_non_null(strstr(text, ">other repositories<"));
 	assert_non_null(strstr(text, "cd /home/ada &amp;&amp; mvagent review --share 'it'\\''s'"));
 	assert_non_null(strstr(text, "<span class=\"u\">unset</span>"));
 	for (int i = 0; i < LINE_COUNT; i++)
@@ -341,6 +349,30 @@ static void test_unset_is_red(void **state)
 							: "Data class             unset"));
 		free(text);
 	}
+	cJSON_Delete(page);
+	fixture_free(&fixture);
+}
+
+/* The picture is of this policy, and of what the lines found. */
+static void test_picture(void **state)
+{
+	static const char *const doors[] = {
+		">1 published port<", ">log-ins: --ssh-agent git@git.example.com<",
+		">output: not filtered<", ">11 more shares<", ">other repositories: OPEN<"};
+	struct fixture fixture;
+	cJSON *page;
+	char *text;
+
+	(void)state;
+	fixture_make(&fixture);
+	make_long(&fixture);
+	page = make_page(&fixture);
+	text = page_html(page);
+	for (size_t i = 0; i < sizeof(doors) / sizeof(doors[0]); i++) {
+		if (!strstr(text, doors[i]))
+			fail_msg("there is no %s", doors[i]);
+	}
+	free(text);
 	cJSON_Delete(page);
 	fixture_free(&fixture);
 }
@@ -447,12 +479,19 @@ static void test_places_in_shares(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signature),    cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_odd_page),     cmocka_unit_test(test_characters),
-		cmocka_unit_test(test_html),         cmocka_unit_test(test_places_in_shares),
-		cmocka_unit_test(test_unset_is_red), cmocka_unit_test(test_register),
-		cmocka_unit_test(test_samples),      cmocka_unit_test(test_result),
-		cmocka_unit_test(test_expiries),     cmocka_unit_test(test_file_of_the_user),
+		cmocka_unit_test(test_signature),
+		cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_odd_page),
+		cmocka_unit_test(test_characters),
+		cmocka_unit_test(test_html),
+		cmocka_unit_test(test_places_in_shares),
+		cmocka_unit_test(test_unset_is_red),
+		cmocka_unit_test(test_picture),
+		cmocka_unit_test(test_register),
+		cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_result),
+		cmocka_unit_test(test_expiries),
+		cmocka_unit_test(test_file_of_the_user),
 	};
 
 	return cmocka_run_group_tests(tests, make_key, NULL);

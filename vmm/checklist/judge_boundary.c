@@ -74,7 +74,7 @@ void judge_walls(struct judge *judge)
 						   short_name(judge_text(process, "process")));
 		if (cJSON_IsNumber(uid) && length + 48 < sizeof(text))
 			snprintf(text + length, sizeof(text) - length, " (user %.0f)",
-				 (double)(unsigned int)uid->valueint);
+				 uid->valuedouble);
 		check_process(judge, process, degraded);
 	}
 	if (!machine)
