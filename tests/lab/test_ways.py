@@ -61,6 +61,33 @@ def test_a_name_that_is_allowed():
                      ("api.test", server.port, 1, 5, 5), "the report")
 
 
+TRY = r"""
+import socket, sys
+for place in sys.argv[1:]:
+    host, port = place.split(':')
+    try:
+        with socket.create_connection((host, int(port)), timeout=60) as s: print(s.recv(1))
+    except OSError as error: print(type(error).__name__)
+"""
+
+
+def test_allowed_hosts_that_fail():
+    """Somebody who allowed a host learns that it cannot be reached: once, however often a program tries."""
+    with socket.socket() as closed, Names({"api.test": ["127.0.0.1"]}) as names, directory() as records:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        port = closed.getsockname()[1]
+        result, outcome = run_json(*ways(names, f"api.test:{port}", f"127.0.0.1:{port}", "gone.test:443"), "--record", str(records),
+                                   *python(TRY, *[f"api.test:{port}"] * 3, "gone.test:443"))
+        wanted = [f"api.test:{port} cannot be reached: Connection refused", "gone.test:443 cannot be reached: Domain name not found"]
+        expect_equal(result.err.splitlines(), [f"mvagent: {sentence}" for sentence in wanted], "what the user is told")
+        expect_equal([failed["reason"] for failed in outcome["network"]["failed"]], wanted, "the report")
+        expect_equal([(way["host"], way["failures"], way["connections"]) for way in outcome["network"]["reached"]],
+                     [("api.test", 3, 0), ("gone.test", 1, 0)], "failures")
+        lines = [json.loads(line) for path in records.rglob("*.jsonl") for line in path.read_text().splitlines()]
+        expect_equal([(line["decision"], line["what"]) for line in lines if line["event"] == "network"],
+                     [("failed", sentence) for sentence in wanted], "the record")
+
+
 RESOLVER = r"""
 import socket, subprocess, sys
 port = int(sys.argv[1])

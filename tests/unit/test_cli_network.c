@@ -135,7 +135,7 @@ static void answers(void **state)
 	assert_non_null(
 		strstr(capture.text, "evil.org is not allowed; --allow evil.org would allow it\n"));
 	assert_null(strchr(capture.text, '\x1b'));
-	assert_int_equal(f->report.denied_count, 2); /* once each, and what is a name */
+	assert_int_equal(f->report.denied.count, 2); /* once each, and what is a name */
 }
 
 /* Byte by byte, and many at once: whatever comes in pieces has its answers in order. */
@@ -170,8 +170,8 @@ static void flood(void **state)
 		snprintf(name, sizeof(name), "n%u.test", i);
 		assert_int_equal(ports_of(f, name), 0);
 	}
-	assert_int_equal(f->report.denied_count, NETWORK_REPORT_DENIED);
-	assert_int_equal(f->report.denials_untold, 1000 - NETWORK_REPORT_DENIED);
+	assert_int_equal(f->report.denied.count, NETWORK_REPORT_SENTENCES);
+	assert_int_equal(f->report.denied.untold, 1000 - NETWORK_REPORT_SENTENCES);
 	for (unsigned int i = 0; i < 100000 && f->watch.names_fd >= 0; i++) {
 		uint8_t bytes[] = "\1x\1x\1x\1x\1x\1x\1x\1x";
 
@@ -202,23 +202,51 @@ static void events(void **state)
 	capture_begin(&capture);
 	tell(f, RELAY_EVENT_ENDED, 443, "");
 	tell(f, RELAY_EVENT_ENDED, 443, "");
-	tell(f, RELAY_EVENT_FAILED, 443, "nobody is there");
+	tell(f, RELAY_EVENT_FAILED, 443, "nobody is \x1b there");
+	tell(f, RELAY_EVENT_FAILED, 443, "nobody is \x1b there");
 	tell(f, RELAY_EVENT_DENIED, 22, "no \x1b[2J way");
 	capture_end(&capture);
 	assert_string_equal(capture.text, ""); /* the terminal is the command's */
 	assert_int_equal(f->report.way_count, 1);
 	assert_string_equal(f->report.ways[0].host, "api.?test");
 	assert_int_equal(f->report.ways[0].connections, 2);
-	assert_int_equal(f->report.ways[0].failures, 1);
-	assert_int_equal(f->report.ways[0].sent, 15);
+	assert_int_equal(f->report.ways[0].failures, 2);
+	assert_int_equal(f->report.ways[0].sent, 20);
 	capture_begin(&capture);
 	network_watch_end(&f->watch);
 	capture_end(&capture);
 	assert_non_null(strstr(capture.text, "no ?[2J way\n"));
+	assert_non_null(strstr(capture.text, "nobody is ? there\n"));
 	/* What is not one of its packets ends it. */
 	assert_int_equal(send(f->relay, "x", 1, 0), 1);
 	network_watch_read_events(&f->watch);
 	assert_int_equal(f->watch.event_fd, -1);
+}
+
+/* A host that is allowed and cannot be reached: once for each reason, also when a program does not
+ * stop trying, and for so many hosts. */
+static void failures(void **state)
+{
+	struct fixture *f = *state;
+	struct capture capture;
+
+	capture_begin(&capture);
+	for (unsigned int i = 0; i < 100; i++)
+		tell(f, RELAY_EVENT_FAILED, 443, "refused");
+	capture_end(&capture);
+	capture_expect_sentence(&capture, "refused");
+	assert_int_equal(f->report.failed.count, 1);
+	assert_int_equal(f->report.ways[0].failures, 100);
+	capture_begin(&capture);
+	for (uint16_t i = 0; i < 99; i++)
+		tell(f, RELAY_EVENT_FAILED, i, "refused");
+	capture_end(&capture);
+	assert_int_equal(f->report.failed.count, NETWORK_REPORT_SENTENCES);
+	capture_begin(&capture);
+	network_watch_end(&f->watch);
+	capture_end(&capture);
+	capture_expect_sentence(&capture, "36 more connections to hosts that are allowed failed");
+	assert_int_equal(f->report.denied.count, 0);
 }
 
 /* What the run may move is used up: it is said once, and when the terminal is the user's. */
@@ -237,7 +265,7 @@ static void bytes_used_up(void **state)
 	network_watch_end(&f->watch);
 	capture_end(&capture);
 	capture_expect_sentence(&capture, "the 5 bytes are ? used up");
-	assert_int_equal(f->report.denied_count, 0);
+	assert_int_equal(f->report.denied.count, 0);
 	assert_string_equal(f->report.spent, "the 5 bytes are ? used up");
 }
 
@@ -327,6 +355,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(events, setup, teardown),
+		cmocka_unit_test_setup_teardown(failures, setup, teardown),
 		cmocka_unit_test_setup_teardown(bytes_used_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(byte_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(options, setup, teardown),

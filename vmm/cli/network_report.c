@@ -22,24 +22,26 @@ void network_report_add_frame(struct network_report *report, const void *bytes, 
 	report->frame_count++;
 }
 
-void network_report_add_denial(struct network_report *report, const char *host, uint16_t port,
-			       const char *sentence)
+bool network_report_add_sentence(struct network_sentences *sentences, const char *host,
+				 uint16_t port, const char *text)
 {
-	struct network_denial *denial = &report->denied[report->denied_count];
+	struct network_sentence *added = sentences->list;
+	const struct network_sentence *end = added + sentences->count;
 
-	for (unsigned int i = 0; i < report->denied_count; i++) {
-		if (report->denied[i].port == port && strcmp(report->denied[i].host, host) == 0 &&
-		    strcmp(report->denied[i].sentence, sentence) == 0)
-			return;
+	while (added < end && (added->port != port || strcmp(added->host, host) != 0 ||
+			       strcmp(added->text, text) != 0))
+		added++;
+	if (added < end)
+		return false;
+	if (sentences->count == NETWORK_REPORT_SENTENCES) {
+		sentences->untold++;
+		return false;
 	}
-	if (report->denied_count == NETWORK_REPORT_DENIED) {
-		report->denials_untold++;
-		return;
-	}
-	snprintf(denial->host, sizeof(denial->host), "%s", host);
-	snprintf(denial->sentence, sizeof(denial->sentence), "%s", sentence);
-	denial->port = port;
-	report->denied_count++;
+	snprintf(added->host, sizeof(added->host), "%s", host);
+	snprintf(added->text, sizeof(added->text), "%s", text);
+	added->port = port;
+	sentences->count++;
+	return true;
 }
 
 static void add_secret(struct network_report *report, const struct relay_event *event)
@@ -86,7 +88,7 @@ void network_report_add_event(struct network_report *report, const struct relay_
 	if (event->type == RELAY_EVENT_SECRET)
 		add_secret(report, event);
 	if (event->type == RELAY_EVENT_UNTOLD)
-		report->denials_untold += event->sent;
+		report->denied.untold += event->sent;
 	if (event->type == RELAY_EVENT_MASKED)
 		report->secrets_masked += event->received;
 	if (event->type != RELAY_EVENT_ENDED && event->type != RELAY_EVENT_FAILED)
@@ -191,20 +193,26 @@ static cJSON *frame_json(const struct frame_summary *frame)
 	return object;
 }
 
-static void add_denied_json(const struct network_report *report, cJSON *network)
+static void add_sentences_json(const struct network_sentences *sentences, cJSON *array)
 {
-	cJSON *denied = cJSON_AddArrayToObject(network, "denied");
-
-	for (unsigned int i = 0; i < report->denied_count; i++) {
+	for (unsigned int i = 0; i < sentences->count; i++) {
+		const struct network_sentence *sentence = &sentences->list[i];
 		cJSON *object = cJSON_CreateObject();
 
-		cJSON_AddStringToObject(object, "host", report->denied[i].host);
-		if (report->denied[i].port)
-			cJSON_AddNumberToObject(object, "port", report->denied[i].port);
-		cJSON_AddStringToObject(object, "reason", report->denied[i].sentence);
-		cJSON_AddItemToArray(denied, object);
+		cJSON_AddStringToObject(object, "host", sentence->host);
+		if (sentence->port)
+			cJSON_AddNumberToObject(object, "port", sentence->port);
+		cJSON_AddStringToObject(object, "reason", sentence->text);
+		cJSON_AddItemToArray(array, object);
 	}
-	cJSON_AddNumberToObject(network, "denials_untold", (double)report->denials_untold);
+}
+
+static void add_denied_json(const struct network_report *report, cJSON *network)
+{
+	add_sentences_json(&report->denied, cJSON_AddArrayToObject(network, "denied"));
+	cJSON_AddNumberToObject(network, "denials_untold", (double)report->denied.untold);
+	add_sentences_json(&report->failed, cJSON_AddArrayToObject(network, "failed"));
+	cJSON_AddNumberToObject(network, "failures_untold", (double)report->failed.untold);
 	cJSON_AddBoolToObject(network, "byte_limit_reached", report->spent[0] != '\0');
 }
 

@@ -4,6 +4,7 @@
 #define MVAGENT_CLI_NETWORK_REPORT_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "vmm/base/limits.h"
@@ -13,13 +14,20 @@
 
 #define NETWORK_REPORT_FRAMES (FRAME_CLASSES * LIMIT_FRAMES_OF_A_CLASS)
 
-#define NETWORK_REPORT_DENIED LIMIT_RELAY_DENIALS
-#define NETWORK_REPORT_WAYS   256U
+#define NETWORK_REPORT_SENTENCES LIMIT_RELAY_DENIALS
+#define NETWORK_REPORT_WAYS      256U
 
-struct network_denial {
+struct network_sentence {
 	char host[RELAY_NAME_BYTES + 1];
 	uint16_t port; /* 0: the name was asked for */
-	char sentence[RELAY_EVENT_TEXT_BYTES];
+	char text[RELAY_EVENT_TEXT_BYTES];
+};
+
+/* Each once, in order. */
+struct network_sentences {
+	unsigned int count;
+	uint64_t untold; /* for which there was no room */
+	struct network_sentence list[NETWORK_REPORT_SENTENCES];
 };
 
 /* A host and port that was reached, or was to be. */
@@ -53,9 +61,8 @@ struct network_report {
 	uint64_t secrets_masked; /* in what servers said */
 	unsigned int frame_count;
 	struct frame_summary frames[NETWORK_REPORT_FRAMES]; /* the first of each kind, in order */
-	unsigned int denied_count;
-	uint64_t denials_untold; /* for which there was no room */
-	struct network_denial denied[NETWORK_REPORT_DENIED];
+	struct network_sentences denied;
+	struct network_sentences failed; /* what is allowed, and could not be reached */
 	unsigned int signed_count;
 	struct network_signature signatures[NETWORK_REPORT_SIGNATURES];
 	char spent[RELAY_EVENT_TEXT_BYTES]; /* --allow-bytes are used up; "": they are not */
@@ -68,9 +75,10 @@ struct network_report {
 /* Adds what mvagent-vmm sent, if it is a summary and there is room. */
 void network_report_add_frame(struct network_report *report, const void *bytes, size_t length);
 
-/* Adds a denial; one of the same host and port is there once. @host may be in other letters. */
-void network_report_add_denial(struct network_report *report, const char *host, uint16_t port,
-			       const char *sentence);
+/* Adds a sentence about a host and port, unless it is there. Whether it was added; else it was
+ * there or there was no room. */
+bool network_report_add_sentence(struct network_sentences *sentences, const char *host,
+				 uint16_t port, const char *text);
 
 /* Adds a connection that is over, or one that failed. */
 void network_report_add_event(struct network_report *report, const struct relay_event *event);

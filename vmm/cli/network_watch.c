@@ -23,23 +23,16 @@ static void say(struct network_watch *watch)
 {
 	const struct network_report *report = watch->report;
 
-	for (; !watch->hold && watch->said < report->denied_count; watch->said++)
-		log_warning("%s", report->denied[watch->said].sentence);
+	for (; !watch->hold && watch->said < report->denied.count; watch->said++)
+		log_warning("%s", report->denied.list[watch->said].text);
+	for (; !watch->hold && watch->failed_said < report->failed.count; watch->failed_said++)
+		log_warning("%s", report->failed.list[watch->failed_said].text);
 	for (; !watch->hold && watch->signed_said < report->signed_count; watch->signed_said++)
 		log_warning("%s", report->signatures[watch->signed_said].sentence);
 	if (!watch->hold && report->spent[0] && !watch->spent_said) {
 		watch->spent_said = true;
 		log_warning("%s", report->spent);
 	}
-}
-
-void network_watch_end(struct network_watch *watch)
-{
-	watch->hold = false;
-	say(watch);
-	if (watch->report->denials_untold)
-		log_warning("%llu more connections and names were denied",
-			    (unsigned long long)watch->report->denials_untold);
 }
 
 /* @decision: allowed, denied or failed; of what is allowed when it is over. */
@@ -77,7 +70,19 @@ static void note_secret(struct network_watch *watch, const struct relay_event *e
 static void deny(struct network_watch *watch, const char *host, uint16_t port, const char *sentence)
 {
 	note(watch, "denied", host, port, sentence, NULL);
-	network_report_add_denial(watch->report, host, port, sentence);
+	network_report_add_sentence(&watch->report->denied, host, port, sentence);
+	say(watch);
+}
+
+/* A host that is allowed could not be reached. A program may try for ever: each sentence is told,
+ * and on record, once. */
+static void fail(struct network_watch *watch, const struct relay_event *event)
+{
+	const uint16_t port = (uint16_t)event->port;
+
+	if (!network_report_add_sentence(&watch->report->failed, event->host, port, event->text))
+		return;
+	note(watch, "failed", event->host, port, event->text, NULL);
 	say(watch);
 }
 
@@ -211,6 +216,19 @@ static void note_untold(struct network_watch *watch, const char *decision, uint6
 	record_event(watch->record, RECORD_NETWORK, line);
 }
 
+void network_watch_end(struct network_watch *watch)
+{
+	watch->hold = false;
+	say(watch);
+	if (watch->report->denied.untold)
+		log_warning("%llu more connections and names were denied",
+			    (unsigned long long)watch->report->denied.untold);
+	note_untold(watch, "failed", watch->report->failed.untold);
+	if (watch->report->failed.untold)
+		log_warning("%llu more connections to hosts that are allowed failed",
+			    (unsigned long long)watch->report->failed.untold);
+}
+
 /* What a process says of itself. */
 static void note_walls(struct network_watch *watch, const struct relay_event *event)
 {
@@ -251,8 +269,8 @@ void network_watch_read_events(struct network_watch *watch)
 			note_spent(watch, &event);
 		else if (event.type == RELAY_EVENT_DENIED)
 			deny(watch, event.host, (uint16_t)event.port, event.text);
-		else if (event.type == RELAY_EVENT_FAILED && !watch->hold)
-			log_info("%s", event.text);
+		else if (event.type == RELAY_EVENT_FAILED)
+			fail(watch, &event);
 		else if (event.type == RELAY_EVENT_ENDED)
 			note(watch, "allowed", event.host, (uint16_t)event.port,
 			     "a connection is over", &event);
@@ -262,8 +280,6 @@ void network_watch_read_events(struct network_watch *watch)
 			note_untold(watch, "denied", event.sent);
 			note_untold(watch, "allowed", event.received);
 		}
-		if (event.type == RELAY_EVENT_FAILED)
-			note(watch, "failed", event.host, (uint16_t)event.port, event.text, NULL);
 		network_report_add_event(watch->report, &event);
 	}
 }

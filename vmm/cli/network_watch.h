@@ -24,6 +24,7 @@ struct network_watch {
 	bool ssh_agent; /* the same */
 	bool hold;      /* the terminal is the command's: sentences wait */
 	unsigned int said;
+	unsigned int failed_said;
 	bool spent_said;
 	unsigned int signed_said;
 	size_t have;
