@@ -119,6 +119,30 @@ def test_environment_is_built_from_nothing():
     expect_in("NOT_SET_AT_ALL: it is not set", result.err)
 
 
+def test_variables_of_a_file():
+    """They reach the command, are told of if they look like secrets, and are no more than names in the record."""
+    value = "do-not-tell-this-word"
+    with harness.directory() as place:
+        (place / "variables").write_text(f"# of this test\nPASSED\nMY_TOKEN={value}\nSET=file\nQUOTED=\"a b\"\n")
+        result = run_ok("--env", "SET=option", "--env-file", str(place / "variables"), "--why", "it is asked for them",
+                        "--record", str(place / "records"), "--", "sh", "-c", "env -0", value, env={**os.environ, "PASSED": "yes"})
+        names = dict(entry.split("=", 1) for entry in result.out.split("\0") if entry)
+        expect_equal({name: names.get(name) for name in ("PASSED", "MY_TOKEN", "SET", "QUOTED")},
+                     {"PASSED": "yes", "MY_TOKEN": value, "SET": "option", "QUOTED": '"a b"'}, "variables")
+        expect_in(f"--env-file {place}/variables, MY_TOKEN: the command has what may be a secret; --secret MY_TOKEN@HOST", result.err)
+        record = next((place / "records").rglob("*.jsonl")).read_text()
+        start = json.loads(record.splitlines()[0])
+        expect_equal(start["policy"]["environment"], ["PASSED", "MY_TOKEN", "SET", "QUOTED"], "variables in the policy")
+        expect_equal([(reason["option"], reason["value"]) for reason in start["reasons"]],
+                     [("--env", name) for name in ("PASSED", "MY_TOKEN", "SET", "QUOTED")], "reasons")
+        expect(value not in record, "a value is in the record")
+        (place / "variables").write_text("A=1\nexport B=" + value)
+        result = run("--env-file", str(place / "variables"), "--", "true")
+        expect_equal(result.status, 125)
+        expect_in("variables, line 2: a line is NAME=VALUE or NAME", result.err)
+        expect(value not in result.err, "a value is in what the user is told")
+
+
 def test_many_variables_and_long_arguments():
     options = [part for number in range(1000) for part in ("--env", f"V{number}={'x' * 100}")]
     result = run_ok(*options, "--", "sh", "-c", "env | grep -c ^V")

@@ -441,8 +441,8 @@ static void test_expiries(void **state)
 	static char jwt[] = "A=eyJhbGciOiJub25lIn0.eyJleHAiOjE4OTM0NTYwMDB9.x";
 	static char soon[] = "B=x.eyJleHAiOiJzb29uIn0.x", plain[] = "C=ghp_01234",
 		    odd[] = "D=a.!!.c";
-	char *variables[] = {jwt, soon, plain, odd};
-	cJSON *expiries = checklist_expiries(variables, 4);
+	struct run_variable list[] = {{jwt, NULL}, {soon, NULL}, {plain, "f"}, {odd, NULL}};
+	cJSON *expiries = checklist_expiries(&(struct run_variables){.count = 4, .list = list});
 
 	(void)state;
 	assert_int_equal(cJSON_GetArraySize(expiries), 1);

@@ -29,11 +29,11 @@ static const char *value_of(const struct guest_identity *identity, const char *n
 static void create(struct guest_identity *identity, struct run_options *options, bool terminal,
 		   const char *const *variables)
 {
-	options->variable_count = 0;
-	options->variables = (char **)(uintptr_t)variables;
-	while (variables && variables[options->variable_count])
-		options->variable_count++;
+	options->variables = (struct run_variables){0};
+	for (; variables && *variables; variables++)
+		assert_int_equal(run_variables_add(&options->variables, *variables), 0);
 	assert_int_equal(guest_identity_create(identity, options, NULL, terminal), 0);
+	run_variables_free(&options->variables);
 	assert_null(identity->variables[identity->variable_count]);
 }
 
@@ -172,14 +172,15 @@ static void test_agent_of_root(void **state)
 static void test_settings_of_an_image(void **state)
 {
 	static char path[] = "PATH=/opt/bin", colour[] = "COLOUR=blue", home[] = "HOME=/x";
-	static const char *const given[] = {"COLOUR=red", NULL};
+	static char given[] = "COLOUR=red";
+	struct run_variable list[] = {{given, NULL}};
 	char *variables[] = {path, colour, home, NULL};
 	const struct image_settings settings = {
 		.has_user = true,
 		.user = {.uid = 1001, .gid = 1002, .name = "node", .home = "/home/node"},
 		.variables = variables,
 	};
-	struct run_options options = {.variable_count = 1, .variables = (char **)(uintptr_t)given};
+	struct run_options options = {.variables = {.count = 1, .list = list}};
 	struct guest_identity identity;
 
 	(void)state;

@@ -62,7 +62,7 @@ static void test_defaults(void **state)
 	assert_int_equal(PARSE(&line, "true"), RUN_OPTIONS_RUN);
 	assert_string_equal(line.capture.text, "");
 	assert_int_equal(options->share_count, 0);
-	assert_int_equal(options->variable_count, 0);
+	assert_int_equal(options->variables.count, 0);
 	assert_null(options->root.image);
 	assert_int_equal(options->root.add_count + options->root.hide_count, 0);
 	assert_int_equal(options->root.scratch_mib, 0);
@@ -117,9 +117,9 @@ static void test_every_option(void **state)
 	assert_int_equal(options->root.scratch_mib, 3072);
 	assert_string_equal(options->working_directory, "/w");
 	assert_true(options->as_root);
-	assert_int_equal(options->variable_count, 2);
-	assert_string_equal(options->variables[0], "CLI_OPTIONS_GIVEN");
-	assert_string_equal(options->variables[1], "A=b=c");
+	assert_int_equal(options->variables.count, 2);
+	assert_string_equal(options->variables.list[0].text, "CLI_OPTIONS_GIVEN");
+	assert_string_equal(options->variables.list[1].text, "A=b=c");
 	assert_int_equal(options->cpus, 16);
 	assert_int_equal(options->memory_mib, 64);
 	assert_int_equal(options->timeout_seconds, 120);
@@ -272,8 +272,8 @@ static void test_variable_names(void **state)
 	(void)state;
 	assert_int_equal(PARSE(&line, "--env", "_=", "--env", "a1_Z=1=2", "--env", "A=\n-", "true"),
 			 RUN_OPTIONS_RUN);
-	assert_int_equal(line.options.variable_count, 3);
-	assert_string_equal(line.options.variables[1], "a1_Z=1=2");
+	assert_int_equal(line.options.variables.count, 3);
+	assert_string_equal(line.options.variables.list[1].text, "a1_Z=1=2");
 	command_line_free(&line);
 }
 
@@ -429,9 +429,9 @@ static void test_thousand_variables(void **state)
 	}
 	arguments[count++] = (char[]){"true"};
 	assert_int_equal(run_options_parse(&options, count, arguments), RUN_OPTIONS_RUN);
-	assert_int_equal(options.variable_count, 1000);
-	assert_string_equal(options.variables[0], "V0=0");
-	assert_string_equal(options.variables[999], "V999=999");
+	assert_int_equal(options.variables.count, 1000);
+	assert_string_equal(options.variables.list[0].text, "V0=0");
+	assert_string_equal(options.variables.list[999].text, "V999=999");
 	run_options_free(&options);
 }
 

@@ -46,7 +46,7 @@ static int apply(struct fixture *f, int option, const char *value)
 
 static int prepare(struct fixture *f)
 {
-	return run_secrets_prepare(&f->secrets, &f->settings, NULL, 0);
+	return run_secrets_prepare(&f->secrets, &f->settings, &(struct run_variables){0});
 }
 
 static void test_variable(void **state)
@@ -173,14 +173,18 @@ static void test_refused(void **state)
 static void test_twice(void **state)
 {
 	struct fixture *f = *state;
-	char *const variables[] = {"KEY=x", "KEY"};
+	static char given[] = "KEY=x", passed[] = "KEY";
+	struct run_variable variables[] = {{given, NULL}, {passed, NULL}, {given, "f.env"}};
 
 	assert_int_equal(apply(f, SECRET_OPTION, "KEY@a.test"), 0);
 	assert_int_equal(apply(f, SECRET_OPTION, "KEY@b.test"), -EINVAL);
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
-		assert_int_equal(run_secrets_prepare(&f->secrets, &f->settings, &variables[i], 1),
+		assert_int_equal(run_secrets_prepare(&f->secrets, &f->settings,
+						     &(struct run_variables){
+							     .count = 1, .list = &variables[i]}),
 				 -EINVAL);
-		assert_non_null(strstr(log_last_error(), "give one of them"));
+		assert_non_null(strstr(log_last_error(),
+				       i < 2 ? "give one of them" : "--env-file f.env has KEY"));
 	}
 }
 

@@ -57,16 +57,14 @@ static void add_expiry(cJSON *expiries, const char *name, const char *token)
 	cJSON_Delete(object);
 }
 
-cJSON *checklist_expiries(char *const *variables, unsigned int count)
+cJSON *checklist_expiries(const struct run_variables *variables)
 {
 	cJSON *expiries = cJSON_CreateObject();
 
-	for (unsigned int i = 0; expiries && i < count; i++) {
-		size_t length = strcspn(variables[i], "=");
-		char *name = strndup(variables[i], length);
-		const char *value = variables[i][length] ? variables[i] + length + 1
-				    : name               ? getenv(name)
-							 : NULL;
+	for (unsigned int i = 0; expiries && i < variables->count; i++) {
+		const struct run_variable *variable = &variables->list[i];
+		const char *value = run_variable_value(variable);
+		char *name = strndup(variable->text, strcspn(variable->text, "="));
 
 		if (name && value)
 			add_expiry(expiries, name, value);

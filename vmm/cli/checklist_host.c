@@ -245,7 +245,7 @@ int checklist_host_prepare(struct checklist_host *host, const struct run_options
 	read_boot(&host->outside);
 	list_directory(host);
 	host->outside.environment = environ;
-	host->outside.expiries = checklist_expiries(options->variables, options->variable_count);
+	host->outside.expiries = checklist_expiries(&options->variables);
 	checklist_items_make(host, options);
 	for (unsigned int i = 0; i < host->outside.item_count; i++)
 		host->texts[i] = host->outside.items[i].text;

@@ -34,9 +34,9 @@ int checklist_host_prepare(struct checklist_host *host, const struct run_options
 /* What has come of it. */
 void checklist_host_look(struct checklist_host *host, const struct findings *findings);
 
-/* When the tokens among the variables of --env end, as far as they say: an object, NAME: text.
+/* When the tokens among the user's variables end, as far as they say: an object, NAME: text.
  * NULL: no memory. */
-cJSON *checklist_expiries(char *const *variables, unsigned int count);
+cJSON *checklist_expiries(const struct run_variables *variables);
 
 /* Takes away what was planted. */
 void checklist_host_destroy(struct checklist_host *host);

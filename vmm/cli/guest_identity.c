@@ -165,7 +165,7 @@ static int identity_set_variables(struct guest_identity *identity,
 	int error;
 
 	/* The six or seven below, the image's, the user's, and a NULL. */
-	identity->variables = calloc(options->variable_count + image_strings_count(images) + 8 +
+	identity->variables = calloc(options->variables.count + image_strings_count(images) + 8 +
 					     SECRET_VARIABLES + PROXY_VARIABLES,
 				     sizeof(char *));
 	if (!identity->variables)
@@ -186,11 +186,12 @@ static int identity_set_variables(struct guest_identity *identity,
 		error = identity_set_proxy(identity);
 	if (!error && options->sign.policy)
 		error = identity_format(identity, "SSH_AUTH_SOCK", SIGN_GUEST_SOCKET);
-	for (unsigned int i = 0; !error && i < options->variable_count; i++) {
-		const char *given = options->variables[i];
+	for (unsigned int i = 0; !error && i < options->variables.count; i++) {
+		const struct run_variable *given = &options->variables.list[i];
 
-		error = strchr(given, '=') ? identity_copy(identity, given)
-					   : identity_format(identity, given, getenv(given));
+		error = strchr(given->text, '=')
+				? identity_copy(identity, given->text)
+				: identity_format(identity, given->text, run_variable_value(given));
 	}
 	return error;
 }

@@ -37,9 +37,8 @@ static char *mask(const struct run_options *options, const char *argument, const
 		return masked;
 	}
 	masked = mask_argument(argument, previous);
-	for (unsigned int i = 0; masked && i < options->variable_count; i++) {
-		const char *variable = options->variables[i], *sign = strchr(variable, '=');
-		const char *value = sign ? sign + 1 : getenv(variable);
+	for (unsigned int i = 0; masked && i < options->variables.count; i++) {
+		const char *value = run_variable_value(&options->variables.list[i]);
 		char *next = value ? mask_value(masked, value) : NULL;
 
 		if (!next)
@@ -147,20 +146,36 @@ static const char *reason_value(const struct run_reason *reason, char name[64], 
 	return text;
 }
 
+static void add_reason(cJSON *reasons, const struct run_reason *reason)
+{
+	char name[64], path[PATH_MAX];
+	const char *value = reason_value(reason, name, path);
+	cJSON *object = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(object, "option", name);
+	cJSON_AddItemToObject(object, "value", canonical_text(value, ARGUMENT_LIMIT));
+	cJSON_AddItemToObject(object, "why", canonical_text(reason->why, ARGUMENT_LIMIT));
+	cJSON_AddItemToArray(reasons, object);
+}
+
+/* That of --env-file is one for each of its variables. */
 static void add_reasons(cJSON *line, const struct run_options *options)
 {
 	cJSON *reasons = cJSON_AddArrayToObject(line, "reasons");
 
 	for (unsigned int i = 0; i < options->reason_count; i++) {
 		const struct run_reason *reason = &options->reasons[i];
-		char name[64], path[PATH_MAX];
-		const char *value = reason_value(reason, name, path);
-		cJSON *object = cJSON_CreateObject();
 
-		cJSON_AddStringToObject(object, "option", name);
-		cJSON_AddItemToObject(object, "value", canonical_text(value, ARGUMENT_LIMIT));
-		cJSON_AddItemToObject(object, "why", canonical_text(reason->why, ARGUMENT_LIMIT));
-		cJSON_AddItemToArray(reasons, object);
+		if (strcmp(reason->option, "env-file") != 0)
+			add_reason(reasons, reason);
+		for (unsigned int j = 0; j < options->variables.count; j++) {
+			const struct run_variable *variable = &options->variables.list[j];
+			const struct run_reason own = {
+				.option = "env", .value = variable->text, .why = reason->why};
+
+			if (variable->file == reason->value && variable->file)
+				add_reason(reasons, &own);
+		}
 	}
 }
 

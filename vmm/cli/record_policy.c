@@ -131,20 +131,34 @@ static void add_network(cJSON *policy, const struct relay_settings *settings)
 	}
 }
 
+static bool has_text(const cJSON *array, const char *text)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, array)
+	{
+		if (strcmp(cJSON_GetStringValue(item), text) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Names alone: no value of the user's is in the record. */
 static void add_environment(cJSON *policy, const struct run_options *options)
 {
 	cJSON *array = cJSON_AddArrayToObject(policy, "environment");
 
-	for (unsigned int i = 0; i < options->variable_count; i++) {
-		size_t length = strcspn(options->variables[i], "=");
+	for (unsigned int i = 0; i < options->variables.count; i++) {
+		const char *variable = options->variables.list[i].text;
+		size_t length = strcspn(variable, "=");
 		char name[256];
 
 		if (length >= sizeof(name))
 			length = sizeof(name) - 1;
-		memcpy(name, options->variables[i], length);
+		memcpy(name, variable, length);
 		name[length] = '\0';
-		add_text(array, name);
+		if (!has_text(array, name)) /* the last one counts, and its name is the same */
+			add_text(array, name);
 	}
 }
 

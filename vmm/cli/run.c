@@ -220,7 +220,7 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	error = error ? error : run_choose_command(run);
 	if (!error)
 		error = run_secrets_prepare(&run->options.secrets, &run->options.network.settings,
-					    run->options.variables, run->options.variable_count);
+					    &run->options.variables);
 	error = error ? error
 		      : guest_identity_create(&run->identity, &run->options,
 					      run_image_settings(&run->inputs.image),

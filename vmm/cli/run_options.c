@@ -61,6 +61,7 @@ static const char usage[] =
 	"                        let this host's programs reach a server of the command's, at\n"
 	"                        PORT of 127.0.0.1 or ADDRESS\n"
 	"  --env NAME[=VALUE]    give the command a variable, by default none of yours\n"
+	"  --env-file FILE       variables of a file, one a line: NAME=VALUE or NAME\n"
 	"  --git-identity        let the guest's git know your name and e-mail address as yours\n"
 	"                        does (user.name, user.email), and nothing else of it\n"
 	"  --why TEXT            why the option before it opens what it opens: for the record, "
@@ -116,6 +117,7 @@ enum {
 	OPTION_WORKDIR,
 	OPTION_USER,
 	OPTION_ENV,
+	OPTION_ENV_FILE,
 	OPTION_WHY,
 	OPTION_GIT_IDENTITY,
 	OPTION_SSH_AGENT,
@@ -156,6 +158,7 @@ static const struct option long_options[] = {
 	NETWORK_OPTIONS{"workdir", required_argument, NULL, OPTION_WORKDIR},
 	{"user", required_argument, NULL, OPTION_USER},
 	SECRET_OPTIONS{"env", required_argument, NULL, OPTION_ENV},
+	{"env-file", required_argument, NULL, OPTION_ENV_FILE},
 	{"git-identity", no_argument, NULL, OPTION_GIT_IDENTITY},
 	{"ssh-agent", required_argument, NULL, OPTION_SSH_AGENT},
 	{"known-hosts", required_argument, NULL, OPTION_KNOWN_HOSTS},
@@ -268,44 +271,6 @@ static int set_cache(struct run_options *options, const char *value)
 		return cache;
 	}
 	options->cache = (enum fs_cache)cache;
-	return 0;
-}
-
-/* [A-Za-z_][A-Za-z0-9_]*: what POSIX lets a shell name. */
-static bool is_variable_name(const char *text, size_t length)
-{
-	static const char letters[] = "_0123456789"
-				      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-
-	return length && !(*text >= '0' && *text <= '9') && strspn(text, letters) >= length;
-}
-
-static int set_env(struct run_options *options, char *value)
-{
-	size_t length = strcspn(value, "=");
-	char **grown;
-
-	if (length == 0) {
-		log_error("--env %s: a variable needs a name", value);
-		return -EINVAL;
-	}
-	if (!is_variable_name(value, length)) {
-		log_error("--env %.*s: a variable's name is of letters, digits and _, and does not "
-			  "begin with a digit",
-			  (int)length, value);
-		return -EINVAL;
-	}
-	if (!value[length] && !getenv(value)) {
-		log_error("--env %s: it is not set in your environment; set it, or give --env "
-			  "%s=VALUE",
-			  value, value);
-		return -EINVAL;
-	}
-	grown = reallocarray(options->variables, options->variable_count + 1, sizeof(*grown));
-	if (!grown)
-		return log_errno(-ENOMEM, "cannot keep --env");
-	options->variables = grown;
-	options->variables[options->variable_count++] = value;
 	return 0;
 }
 
@@ -438,7 +403,9 @@ static int set_named_option(struct run_options *options, int option, char *value
 	case OPTION_CACHE:
 		return set_cache(options, value);
 	case OPTION_ENV:
-		return set_env(options, value);
+		return run_variables_add(&options->variables, value);
+	case OPTION_ENV_FILE:
+		return run_variables_add_file(&options->variables, value);
 	case OPTION_WHY:
 		return set_why(options, value);
 	case OPTION_SSH_AGENT:
@@ -582,8 +549,7 @@ enum run_options_result run_options_parse_more(struct run_options *options,
 
 void run_options_free(struct run_options *options)
 {
-	free(options->variables);
-	options->variables = NULL;
+	run_variables_free(&options->variables);
 	run_root_free(&options->root);
 	run_network_free(&options->network);
 	run_secrets_free(&options->secrets);

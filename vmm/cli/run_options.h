@@ -67,8 +67,7 @@ struct run_options {
 	bool no_io_uring;
 	bool allow_degraded;
 	bool no_notes; /* of the host's changes to the guest */
-	unsigned int variable_count;
-	char **variables; /* --env, as given, in order; allocated */
+	struct run_variables variables; /* --env and --env-file */
 	unsigned int reason_count;
 	struct run_reason reasons[LIMIT_RUN_REASONS];
 	struct run_reason previous; /* the option that came last, without a reason */

@@ -271,32 +271,45 @@ static void tell_relay(const struct secret *secret, struct relay_settings *setti
 }
 
 /* An author (GIT_AUTHOR_NAME) is not the part of "authorization" that is looked for. */
-static void warn_of_variable(const char *name)
+static void warn_of_variable(const struct run_variable *variable, const char *name)
 {
-	if (*name && mask_names_secret(name, strlen(name)) && !strcasestr(name, "author_"))
-		log_warning("--env %s: the command has what may be a secret; --secret %s@HOST "
-			    "would let it use it without having it",
-			    name, name);
+	if (!*name || !mask_names_secret(name, strlen(name)) || strcasestr(name, "author_"))
+		return;
+	log_warning("%s%s%s%s: the command has what may be a secret; --secret %s@HOST would let it "
+		    "use it without having it",
+		    variable->file ? "--env-file " : "--env ",
+		    variable->file ? variable->file : name, variable->file ? ", " : "",
+		    variable->file ? name : "", name);
+}
+
+/* Of a variable there is to be the value or a placeholder. */
+static int check_variable(const struct run_secrets *secrets, const struct run_variable *variable)
+{
+	char name[LIMIT_SECRET_NAME_BYTES + 1] = "";
+	const size_t length = strcspn(variable->text, "=");
+
+	if (length < sizeof(name))
+		memcpy(name, variable->text, length);
+	if (find_secret(secrets, name) < 0) {
+		warn_of_variable(variable, name);
+		return 0;
+	}
+	if (variable->file)
+		log_error("--env-file %s has %s, and --secret %s is given: take it out of one of "
+			  "them",
+			  variable->file, name, name);
+	else
+		log_error("--env %s and --secret %s: give one of them", name, name);
+	return -EINVAL;
 }
 
 int run_secrets_prepare(struct run_secrets *secrets, struct relay_settings *settings,
-			char *const *variables, unsigned int variable_count)
+			const struct run_variables *variables)
 {
 	int error = 0;
 
-	for (unsigned int i = 0; i < variable_count; i++) {
-		char name[LIMIT_SECRET_NAME_BYTES + 1] = "";
-		const size_t length = strcspn(variables[i], "=");
-
-		if (length < sizeof(name))
-			memcpy(name, variables[i], length);
-		if (find_secret(secrets, name) < 0) {
-			warn_of_variable(name);
-			continue;
-		}
-		log_error("--env %s and --secret %s: give one of them", name, name);
-		return -EINVAL;
-	}
+	for (unsigned int i = 0; !error && i < variables->count; i++)
+		error = check_variable(secrets, &variables->list[i]);
 	for (unsigned int i = 0; !error && secrets->set && i < secrets->set->count; i++) {
 		error = find_value(secrets, i);
 		if (!error)

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 
+#include "vmm/cli/run_variables.h"
 #include "vmm/relay/settings.h"
 #include "vmm/secret/secret.h"
 
@@ -45,10 +46,10 @@ static inline bool secret_is_option(int option)
 int run_secrets_apply(struct run_secrets *secrets, struct route_policy *policy, int option,
 		      const char *value);
 
-/* Finds the values, makes the placeholders and tells @settings of them. @variables: of --env, none
- * of which may have the name of a secret. 0 or -errno with the sentence printed. */
+/* Finds the values, makes the placeholders and tells @settings of them. @variables: of the user's,
+ * none of which may have the name of a secret. 0 or -errno with the sentence printed. */
 int run_secrets_prepare(struct run_secrets *secrets, struct relay_settings *settings,
-			char *const *variables, unsigned int variable_count);
+			const struct run_variables *variables);
 
 /* Opens the file of the certificates that programs of this host trust. A descriptor, or -errno with
  * the sentence printed. */
