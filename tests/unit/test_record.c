@@ -53,6 +53,36 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* A guest that fills what is there for the network hides no signature by that. */
+static void test_signatures_have_room(void **state)
+{
+	struct fixture *f = *state;
+	struct record *record;
+	cJSON *counts, *network;
+	size_t length;
+	char *text;
+
+	assert_int_equal(record_create(&record, f->place.fd, "flood"), 0);
+	record_event(record, RECORD_START, record_detail("text", "a"));
+	for (unsigned int i = 0; i < LIMIT_RECORD_NETWORK + 10; i++)
+		record_event(record, RECORD_NETWORK, record_detail("text", "a name"));
+	for (unsigned int i = 0; i < LIMIT_RECORD_SIGNED + 10; i++)
+		record_event(record, RECORD_SIGNED, record_detail("text", "a log-in"));
+	counts = record_counts(record);
+	network = cJSON_GetObjectItemCaseSensitive(counts, "network");
+	assert_int_equal(cJSON_GetArraySize(counts), 2);
+	assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(network, "seen")),
+			 LIMIT_RECORD_NETWORK + LIMIT_RECORD_SIGNED + 20);
+	assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(network, "written")),
+			 LIMIT_RECORD_NETWORK + LIMIT_RECORD_SIGNED);
+	cJSON_Delete(counts);
+	record_event(record, RECORD_END, record_detail("text", "z"));
+	assert_int_equal(record_finish(record, &f->place.key), 0);
+	text = record_place_read(&f->place, "flood", &length);
+	assert_non_null(strstr(text, "a log-in"));
+	free(text);
+}
+
 static struct record_check verify(const struct fixture *f, const char *text, size_t length)
 {
 	struct record_check check;
@@ -444,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_abandoned_record_is_cut),
 		cmocka_unit_test(test_name_is_taken_once),
 		cmocka_unit_test(test_million_events_are_bounded),
+		cmocka_unit_test(test_signatures_have_room),
 		cmocka_unit_test(test_bytes_are_bounded),
 		cmocka_unit_test(test_canonical),
 		cmocka_unit_test(test_text_of_any_bytes),

@@ -166,6 +166,7 @@ static_assert(LIMIT_POLICY_POSITIONS % 64 == 0, "a state is whole words");
 #define LIMIT_RECORD_CHANGES    20000U
 #define LIMIT_RECORD_NETWORK    10000U
 #define LIMIT_RECORD_SECRETS    1000U
+#define LIMIT_RECORD_SIGNED     1000U
 #define LIMIT_RECORD_LINE_BYTES (1U << 20)
 #define LIMIT_RECORD_BYTES      (64U << 20)
 

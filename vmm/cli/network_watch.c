@@ -35,9 +35,7 @@ static void say(struct network_watch *watch)
 	}
 }
 
-/* @decision: allowed, denied or failed; of what is allowed when it is over. */
-static void note(struct network_watch *watch, const char *decision, const char *host, uint16_t port,
-		 const char *text, const struct relay_event *ended)
+static cJSON *make_line(const char *decision, const char *host, uint16_t port, const char *text)
 {
 	cJSON *line = cJSON_CreateObject();
 
@@ -45,6 +43,15 @@ static void note(struct network_watch *watch, const char *decision, const char *
 	cJSON_AddItemToObject(line, "what", canonical_text(text, RELAY_EVENT_TEXT_BYTES));
 	cJSON_AddItemToObject(line, "host", canonical_text(host, RELAY_NAME_BYTES));
 	canonical_add_count(line, "port", port);
+	return line;
+}
+
+/* @decision: allowed, denied or failed; of what is allowed when it is over. */
+static void note(struct network_watch *watch, const char *decision, const char *host, uint16_t port,
+		 const char *text, const struct relay_event *ended)
+{
+	cJSON *line = make_line(decision, host, port, text);
+
 	if (ended) {
 		canonical_add_count(line, "sent_bytes", (double)ended->sent);
 		canonical_add_count(line, "received_bytes", (double)ended->received);
@@ -197,7 +204,8 @@ static void note_spent(struct network_watch *watch, const struct relay_event *ev
 /* The user's ssh-agent has signed. */
 static void note_signature(struct network_watch *watch, const struct relay_event *event)
 {
-	note(watch, "allowed", event->host, (uint16_t)event->port, event->text, NULL);
+	record_event(watch->record, RECORD_SIGNED,
+		     make_line("allowed", event->host, (uint16_t)event->port, event->text));
 	network_report_add_signature(watch->report, event);
 	say(watch);
 }

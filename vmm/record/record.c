@@ -44,6 +44,9 @@ static const struct {
 	[RECORD_FINDING] = {"finding", LIMIT_RECORD_FINDINGS},
 	[RECORD_CHANGE] = {"change", LIMIT_RECORD_CHANGES},
 	[RECORD_NETWORK] = {"network", LIMIT_RECORD_NETWORK},
+	/* A guest can fill what is there for the network, and not by that hide what it logs in to.
+	 */
+	[RECORD_SIGNED] = {"network", LIMIT_RECORD_SIGNED},
 	[RECORD_SECRET] = {"secret", LIMIT_RECORD_SECRETS},
 	[RECORD_LIMIT] = {"limit", 64},
 	[RECORD_NOTICE] = {"notice", 64},
@@ -143,7 +146,8 @@ static bool is_written(const struct record *record, enum record_kind kind)
 	if (record->error || record->written[kind] >= kinds[kind].limit)
 		return false;
 	/* What ends the record always has room. */
-	return kind == RECORD_END || kind == RECORD_SIGNATURE || record->bytes < LIMIT_RECORD_BYTES;
+	return kind == RECORD_END || kind == RECORD_SIGNATURE || kind == RECORD_SIGNED ||
+	       record->bytes < LIMIT_RECORD_BYTES;
 }
 
 void record_event(struct record *record, enum record_kind kind, cJSON *detail)
@@ -172,13 +176,20 @@ cJSON *record_counts(const struct record *record)
 	cJSON *counts = cJSON_CreateObject();
 
 	for (unsigned int kind = 0; record && kind < RECORD_END; kind++) {
+		uint64_t seen = record->seen[kind], written = record->written[kind];
 		cJSON *object;
 
-		if (!record->seen[kind])
+		if (kind == RECORD_SIGNED)
+			continue;
+		if (kind == RECORD_NETWORK) {
+			seen += record->seen[RECORD_SIGNED];
+			written += record->written[RECORD_SIGNED];
+		}
+		if (!seen)
 			continue;
 		object = cJSON_AddObjectToObject(counts, kinds[kind].name);
-		canonical_add_count(object, "seen", (double)record->seen[kind]);
-		canonical_add_count(object, "written", (double)record->written[kind]);
+		canonical_add_count(object, "seen", (double)seen);
+		canonical_add_count(object, "written", (double)written);
 	}
 	return counts;
 }

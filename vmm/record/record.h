@@ -27,6 +27,7 @@ enum record_kind {
 	RECORD_FINDING, /* something that the user should look at */
 	RECORD_CHANGE,  /* of a file */
 	RECORD_NETWORK, /* a decision about a connection, frames that went nowhere */
+	RECORD_SIGNED,  /* one more of the network, by the user's key: has room of its own */
 	RECORD_SECRET,  /* one was used */
 	RECORD_LIMIT,   /* one was hit */
 	RECORD_NOTICE,  /* about the record itself */
