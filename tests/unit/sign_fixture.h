@@ -148,14 +148,16 @@ static inline void make_bind(struct message *message, const struct test_key *ser
 	add_byte(message, forwarding);
 }
 
-/* What a log-in signs: RFC 4252, 7. @host_key: NULL, or the server's that it names as well. */
-static inline void make_login(struct message *message, struct bytes id, const struct test_key *user,
-			      const struct test_key *host_key)
+/* What a log-in of @name signs: RFC 4252, 7. @host_key: NULL, or the server's that it names as
+ * well.
+ */
+static inline void make_login_of(struct message *message, struct bytes name, struct bytes id,
+				 const struct test_key *user, const struct test_key *host_key)
 {
 	message->length = 0;
 	add_string(message, id);
 	add_byte(message, 50);
-	add_string(message, TEXT("git"));
+	add_string(message, name);
 	add_string(message, TEXT("ssh-connection"));
 	add_string(message,
 		   host_key ? TEXT("publickey-hostbound-v00@openssh.com") : TEXT("publickey"));
@@ -164,6 +166,12 @@ static inline void make_login(struct message *message, struct bytes id, const st
 	add_string(message, message_bytes(&user->blob));
 	if (host_key)
 		add_string(message, message_bytes(&host_key->blob));
+}
+
+static inline void make_login(struct message *message, struct bytes id, const struct test_key *user,
+			      const struct test_key *host_key)
+{
+	make_login_of(message, TEXT("git"), id, user, host_key);
 }
 
 static inline void make_sign(struct message *message, const struct test_key *user,

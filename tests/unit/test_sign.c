@@ -118,6 +118,64 @@ static void test_what_is_no_login_there(void **state)
 	expect_refused(f, &message, "no log-in");
 }
 
+/* What is told of a log-in is what it is: its name cannot say that it is another one. */
+static void test_names_that_lie(void **state)
+{
+	static const char sixty_five[] =
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+	const struct bytes names[] = {
+		TEXT(""),
+		TEXT("git at git.test:22 with SHA256:x (ada@laptop)"),
+		TEXT("git\n"),
+		TEXT("git\0root"),
+		TEXT("\x1b[2Jgit"),
+		TEXT("git\x7f"),
+		{(const uint8_t *)sixty_five, 65},
+	};
+	struct sign_fixture *f = *state;
+	struct sign_request request;
+	struct message data, message;
+
+	bind_session(f);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		make_login_of(&data, names[i], fixture_id(f), &f->user, NULL);
+		make_sign(&message, &f->user, &data);
+		expect_refused(f, &message, "no log-in");
+	}
+	make_login_of(&data, (struct bytes){(const uint8_t *)sixty_five, 64}, fixture_id(f),
+		      &f->user, NULL);
+	make_sign(&message, &f->user, &data);
+	assert_int_equal(ask(f, &message, &request), SIGN_SIGN);
+	assert_int_equal(strlen(request.user), 64);
+}
+
+/* A host's key signs other things than sessions: that it owns its keys (OpenSSH's PROTOCOL, 2.5),
+ * which is longer than the hash of a key exchange. What agents are asked for besides with flags is
+ * another signature. */
+static void test_other_words_of_the_server(void **state)
+{
+	struct sign_fixture *f = *state;
+	struct message proof = {0}, data, message;
+
+	add_string(&proof, TEXT("hostkeys-prove-00@openssh.com"));
+	add_string(&proof, fixture_id(f));
+	add_string(&proof, message_bytes(&f->server.blob));
+	make_bind(&message, &f->server, message_bytes(&proof), 0);
+	expect_refused(f, &message, "makes no sense");
+	make_bind(&message, &f->server, TEXT(""), 0);
+	expect_refused(f, &message, "makes no sense");
+	bind_session(f);
+	make_login(&data, fixture_id(f), &f->user, NULL);
+	make_sign(&message, &f->user, &data);
+	for (uint32_t flags = 1; flags; flags <<= 1) {
+		struct sign_request request;
+
+		put_uint32(message.data + message.length - 4, flags);
+		assert_int_equal(ask(f, &message, &request),
+				 flags == 2 || flags == 4 ? SIGN_SIGN : SIGN_REFUSE);
+	}
+}
+
 /* Each prefix of each message, and each byte of it changed: nothing more is ever signed. */
 static void test_broken_messages(void **state)
 {
@@ -360,6 +418,8 @@ int main(void)
 		TEST(test_logs_in),
 		TEST(test_servers_that_are_not_named),
 		TEST(test_what_is_no_login_there),
+		TEST(test_names_that_lie),
+		TEST(test_other_words_of_the_server),
 		TEST(test_broken_messages),
 		TEST(test_other_requests),
 		TEST(test_lists),

@@ -318,15 +318,117 @@ static void test_hostile_agent(void **state)
 	fd_close(&guest);
 }
 
+static void expect_quiet(int fd)
+{
+	struct pollfd polled = {.fd = fd, .events = POLLIN};
+
+	assert_int_equal(poll(&polled, 1, 100), 0);
+}
+
+static void refuse_signature(const struct fixture *f)
+{
+	struct message failure = {0};
+
+	answer_list(f);
+	expect_type(f->agent, SIGN_SIGN_REQUEST);
+	add_byte(&failure, SIGN_FAILURE);
+	say(f->agent, &failure);
+}
+
+/* Whoever is asked before each signature says no three times, and is left alone; a guest that asks
+ * and leaves at once is counted as well. */
+static void test_agent_that_says_no(void **state)
+{
+	const struct fixture *f = *state;
+	int guest = bound_guest(f), other;
+
+	for (unsigned int i = 0; i < LIMIT_SIGN_REFUSALS - 1; i++) {
+		ask_to_sign(f, guest, &f->sign->user);
+		refuse_signature(f);
+		expect_type(guest, SIGN_FAILURE);
+	}
+	expect_event(f, RELAY_EVENT_DENIED, "did not want to");
+	other = bound_guest(f);
+	ask_to_sign(f, other, &f->sign->user);
+	answer_list(f);
+	expect_type(f->agent, SIGN_SIGN_REQUEST);
+	fd_close(&other);
+	say(f->agent, &(struct message){.length = 1, .data = {SIGN_FAILURE}});
+	other = bound_guest(f);
+	for (unsigned int i = 0; i < 20; i++) {
+		ask_to_sign(f, other, &f->sign->user);
+		expect_type(other, SIGN_FAILURE);
+	}
+	expect_event(f, RELAY_EVENT_DENIED, "is not asked again");
+	expect_quiet(f->agent);
+	expect_quiet(f->events);
+	/* Lists ask nobody. */
+	say(guest, &(struct message){.length = 1, .data = {SIGN_REQUEST_IDENTITIES}});
+	answer_list(f);
+	expect_type(guest, SIGN_IDENTITIES);
+	fd_close(&other);
+	fd_close(&guest);
+}
+
+/* A guest that asks for what it does not get, all the time: it is told once, nothing of it comes to
+ * the agent, and what is asked rightly is served. */
+static void test_flood(void **state)
+{
+	static const uint8_t types[] = {17, 18, 19, 22, 25, 26};
+	struct fixture *f = *state;
+	int guest = connect_guest(f, TEXT(""));
+
+	for (unsigned int i = 0; i < 3000; i++) {
+		struct message message = {.length = 1, .data = {types[i % ARRAY_SIZE(types)]}};
+
+		say(guest, &message);
+		expect_type(guest, SIGN_FAILURE);
+	}
+	for (unsigned int i = 0; i < 3000; i++) {
+		ask_to_sign(f, guest, &f->sign->user);
+		expect_type(guest, SIGN_FAILURE);
+	}
+	expect_event(f, RELAY_EVENT_DENIED, "something else than a signature");
+	expect_event(f, RELAY_EVENT_DENIED, "has not shown which server");
+	expect_quiet(f->events);
+	expect_quiet(f->agent);
+	fd_close(&guest);
+	test_signs_a_login(state);
+}
+
+/* It asks and does not read: others are served meanwhile. */
+static void test_guest_that_does_not_read(void **state)
+{
+	const struct fixture *f = *state;
+	int guest = connect_guest(f, TEXT(""));
+	static const uint8_t question[] = {0, 0, 0, 1, 17};
+	unsigned int asked = 0;
+
+	while (send(guest, question, sizeof(question), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+		       (ssize_t)sizeof(question) &&
+	       asked < 10000000)
+		asked++;
+	assert_int_not_equal(asked, 10000000);
+	expect_event(f, RELAY_EVENT_DENIED, "something else than a signature");
+	test_signs_a_login(state);
+	fd_close(&guest);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_signs_a_login),       TEST(test_key_that_is_not_named),
-		TEST(test_lists_what_is_named), TEST(test_several_at_once),
-		TEST(test_agent_that_is_gone),  TEST(test_hostile_guests),
+		TEST(test_signs_a_login),
+		TEST(test_key_that_is_not_named),
+		TEST(test_lists_what_is_named),
+		TEST(test_several_at_once),
+		TEST(test_agent_that_is_gone),
+		TEST(test_hostile_guests),
 		TEST(test_hostile_agent),
+		TEST(test_agent_that_says_no),
+		TEST(test_flood),
+		TEST(test_guest_that_does_not_read),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

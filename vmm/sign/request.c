@@ -7,6 +7,9 @@
 
 #define USERAUTH_REQUEST 50 /* RFC 4252, 6 */
 
+/* SSH_AGENT_RSA_SHA2_256 and _512. */
+#define SIGN_FLAGS (2U | 4U)
+
 static const struct sign_rule *find_host(const struct sign_policy *policy, struct bytes host_key)
 {
 	for (uint32_t i = 0; i < policy->count; i++) {
@@ -19,6 +22,17 @@ static const struct sign_rule *find_host(const struct sign_policy *policy, struc
 static struct bytes host_key_of(const struct sign_session *session)
 {
 	return (struct bytes){session->host_key.bytes, session->host_key.length};
+}
+
+/* Of a log-in: text without blanks, whole in what is told of it. A name that has words in it could
+ * say that another was signed for. */
+static bool is_user(struct bytes user)
+{
+	bool plain = user.length && user.length <= LIMIT_SIGN_USER_BYTES;
+
+	for (size_t i = 0; plain && i < user.length; i++)
+		plain = user.data[i] > ' ' && user.data[i] != 0x7f;
+	return plain;
 }
 
 static enum sign_action refuse(struct sign_request *request, const char *why)
@@ -70,7 +84,7 @@ static bool is_login(const struct sign_session *session, struct sign_request *re
 	struct bytes host_key = names_host ? reader_string(&reader) : host_key_of(session);
 
 	bytes_copy_text(user, request->user, sizeof(request->user));
-	return reader_is_done(&reader) && algorithm.length &&
+	return reader_is_done(&reader) && algorithm.length && is_user(user) &&
 	       bytes_equal(id, (struct bytes){session->id, session->id_length}) &&
 	       type == USERAUTH_REQUEST && bytes_equal_text(service, "ssh-connection") &&
 	       (names_host || bytes_equal_text(method, "publickey")) && has_signature == 1 &&
@@ -84,7 +98,7 @@ static enum sign_action read_sign(const struct sign_session *session, struct rea
 	request->key = reader_string(reader);
 	request->data = reader_string(reader);
 	request->flags = reader_uint32(reader);
-	if (!reader_is_done(reader) || !request->key.length)
+	if (!reader_is_done(reader) || !request->key.length || request->flags & ~SIGN_FLAGS)
 		return refuse(request, "what it wants signed makes no sense");
 	if (!session->bound)
 		return refuse(request, "it has not shown which server it speaks to (OpenSSH 8.9 "

@@ -17,6 +17,7 @@
 #include "vmm/sign/request.h"
 #include "vmm/wire/relay.h"
 #include "vmm/wire/sign.h"
+#include "vmm/wire/told.h"
 
 #define LENGTH_BYTES 4U
 
@@ -45,9 +46,12 @@ struct client {
 
 struct server {
 	const struct sign_plan *plan;
-	int agent_fd;       /* -1: it is gone */
-	struct client *now; /* whose request the agent has; NULL: nobody's */
-	bool agent_is_busy; /* also with one of a client that is gone */
+	int agent_fd;          /* -1: it is gone */
+	struct client *now;    /* whose request the agent has; NULL: nobody's */
+	bool agent_is_busy;    /* also with one of a client that is gone */
+	bool signs;            /* what it is busy with: a signature */
+	unsigned int refusals; /* of signatures, by the agent */
+	struct told told;      /* of denials */
 	size_t have;
 	uint8_t answer[LENGTH_BYTES + LIMIT_SIGN_ANSWER_BYTES];
 	struct sign_hand_over message;
@@ -63,8 +67,8 @@ static uint32_t length_of(const uint8_t *bytes)
 	return reader_uint32(&reader);
 }
 
-static void tell(const struct server *server, enum relay_event_type type,
-		 const struct client *client, const char *text)
+static void tell(struct server *server, enum relay_event_type type, const struct client *client,
+		 const char *text)
 {
 	struct relay_event event = {.type = type};
 	const struct sign_rule *rule = client->rule;
@@ -72,6 +76,10 @@ static void tell(const struct server *server, enum relay_event_type type,
 	snprintf(event.host, sizeof(event.host), "%s", rule ? rule->host : "(ssh-agent)");
 	event.port = rule ? rule->port : 0;
 	snprintf(event.text, sizeof(event.text), "%s", text);
+	if (type == RELAY_EVENT_DENIED && !told_is_new(&server->told, &event))
+		return;
+	if (type == RELAY_EVENT_DENIED)
+		told_add(&server->told, &event);
 	/* A supervisor that is behind is waited for: the use of a key must be told. */
 	while (send(server->plan->event_fd, &event, sizeof(event), MSG_NOSIGNAL) < 0 &&
 	       errno == EINTR)
@@ -171,6 +179,7 @@ static void ask_agent(struct server *server, struct client *client, enum waits w
 	client->waits = waits;
 	server->now = client;
 	server->agent_is_busy = true;
+	server->signs = waits == WAITS_SIGNATURE;
 }
 
 /* A request is there, and the agent is free. */
@@ -178,6 +187,9 @@ static void begin(struct server *server, struct client *client)
 {
 	if (server->agent_fd < 0)
 		refuse(server, client, "your ssh-agent is gone");
+	else if (client->action == SIGN_SIGN && server->refusals == LIMIT_SIGN_REFUSALS)
+		refuse(server, client,
+		       "your ssh-agent refused several times, and is not asked again in this run");
 	else
 		ask_agent(server, client,
 			  client->action == SIGN_LIST ? WAITS_LIST : WAITS_LIST_TO_SIGN);
@@ -242,12 +254,17 @@ static void check_key(struct server *server, struct client *client, struct bytes
 		ask_agent(server, client, WAITS_SIGNATURE);
 }
 
+static bool is_signature(struct bytes answered)
+{
+	return answered.length && answered.data[0] == SIGN_SIGNATURE;
+}
+
 static void pass_signature(struct server *server, struct client *client, struct bytes answered)
 {
 	char text[RELAY_EVENT_TEXT_BYTES], fingerprint[FINGERPRINT_BYTES];
 	uint8_t *message;
 
-	if (!answered.length || answered.data[0] != SIGN_SIGNATURE) {
+	if (!is_signature(answered)) {
 		refuse(server, client, "your ssh-agent did not want to");
 		return;
 	}
@@ -271,6 +288,9 @@ static void take_answer(struct server *server, struct bytes answered)
 
 	server->now = NULL;
 	server->agent_is_busy = false;
+	/* Also one whose client is gone: somebody was asked for it. */
+	if (server->signs && !is_signature(answered))
+		server->refusals++;
 	if (!client)
 		return;
 	if (client->waits == WAITS_LIST)
@@ -440,6 +460,7 @@ int sign_serve(const struct sign_plan *plan)
 		error = serve_turn(server, &over);
 	for (size_t i = 0; i < LIMIT_SIGN_CONNECTIONS; i++)
 		end_client(server, &server->clients[i]);
+	told_end(&server->told, plan->event_fd, 0);
 	fd_close(&server->agent_fd);
 	free(server);
 	return error ? log_errno(error, "cannot wait for clients") : 0;
