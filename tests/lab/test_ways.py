@@ -311,6 +311,16 @@ def test_the_hosts_own_name_servers():
         expect_equal({name for name, _ in names.asked}, {"api.test", "none.test"}, "names asked for")
 
 
+def test_published_port_that_is_taken():
+    """The process that finds out says so, and nobody says more: one sentence, also as the outcome."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result, outcome = run_json("--publish", f"{port}:3000", "--", "true")
+        sentence = f"--publish 127.0.0.1:{port}:3000: cannot listen there: Address already in use"
+        expect_equal((result.status, result.err), (125, f"mvagent-relay: {sentence}\n"), "what the user is told")
+        expect_equal((outcome["outcome"], outcome["message"]), ("setup-failed", sentence), "the outcome")
+
+
 def test_published_port():
     """A server of the guest is there on the host, and only there where it was asked for."""
     with socket.create_server(("127.0.0.1", 0)) as unused:

@@ -29,15 +29,18 @@ int messages_open(struct messages *messages, const char *name, int *writing_fd)
 }
 
 /* "NAME: text" in one write, whatever the process itself put before it. */
-static void messages_print(const struct messages *messages, const char *text, size_t length)
+static void messages_print(struct messages *messages, const char *text, size_t length)
 {
 	char line[MESSAGES_LINE_BYTES + 64];
 	size_t name_length = strlen(messages->name);
-	bool named = length > name_length && memcmp(text, messages->name, name_length) == 0 &&
-		     text[name_length] == ':';
-	int total = snprintf(line, sizeof(line), "%s%s%.*s\n", named ? "" : messages->name,
-			     named ? "" : ": ", (int)length, text);
+	bool named = length > name_length + 1 && memcmp(text, messages->name, name_length) == 0 &&
+		     memcmp(text + name_length, ": ", 2) == 0;
+	const size_t skipped = named ? name_length + 2 : 0;
+	int total;
 
+	snprintf(messages->last, sizeof(messages->last), "%.*s", (int)(length - skipped),
+		 text + skipped);
+	total = snprintf(line, sizeof(line), "%s: %s\n", messages->name, messages->last);
 	fd_write_full(STDERR_FILENO, line, (size_t)total);
 }
 

@@ -17,6 +17,7 @@ struct messages {
 	size_t length;    /* of a line that is not complete */
 	size_t passed;    /* bytes so far, of at most LIMIT_MESSAGES_BYTES */
 	char line[MESSAGES_LINE_BYTES + 2];
+	char last[MESSAGES_LINE_BYTES + 1]; /* line that was passed on, without the name */
 };
 
 /* Makes the pipe; *@writing_fd is for the process, and non-blocking: it drops what nobody reads

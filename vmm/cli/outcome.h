@@ -3,6 +3,7 @@
 #ifndef MVAGENT_CLI_OUTCOME_H
 #define MVAGENT_CLI_OUTCOME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum outcome_kind {
@@ -29,6 +30,7 @@ struct outcome {
 	enum outcome_kind kind;
 	int value;
 	char sentence[1280]; /* for people; empty for EXITED and SIGNALED */
+	bool printed;        /* it is on standard error already */
 };
 
 /* Gives the outcome, if none was given before. */

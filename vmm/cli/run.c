@@ -28,7 +28,6 @@ struct run {
 	struct run_probe *probe; /* in place of a command, or NULL */
 	struct report report;
 	struct report_file json;
-	bool outcome_printed; /* its sentence is on standard error already */
 	struct run_inputs inputs;
 	struct run_sockets sockets;
 	struct cgroup cgroup;
@@ -311,7 +310,7 @@ static int run_finish(struct run *run, struct supervisor *supervisor)
 
 	run_end_cgroup(run);
 	report->moments[MOMENT_END] = clock_monotonic_ns();
-	if (report->outcome.sentence[0] && !run->outcome_printed)
+	if (report->outcome.sentence[0] && !report->outcome.printed)
 		log_error("%s", report->outcome.sentence);
 	report_log(report);
 	supervisor->record = NULL;
@@ -402,7 +401,7 @@ static void give_setup_outcome(struct run *run)
 		return;
 	}
 	outcome_give(&run->report.outcome, OUTCOME_SETUP_FAILED, 0, "%s", log_last_error());
-	run->outcome_printed = true;
+	run->report.outcome.printed = true;
 }
 
 /* With the options known: the run itself. */

@@ -133,6 +133,22 @@ static void supervisor_note_root(struct supervisor *supervisor, int status)
 		supervisor->root_outdated = true;
 }
 
+/* A process that could not begin and has said so itself: one sentence is enough. No command of the
+ * guest's has had a say in it yet. */
+static bool supervisor_has_said_why(struct supervisor *supervisor, struct process *process,
+				    int status)
+{
+	struct outcome *outcome = &supervisor->report->outcome;
+
+	messages_pass(&process->messages);
+	if (outcome->kind != OUTCOME_NONE || supervisor->report->moments[MOMENT_STARTED] ||
+	    !WIFEXITED(status) || !process->messages.last[0])
+		return false;
+	outcome_give(outcome, OUTCOME_SETUP_FAILED, 0, "%s", process->messages.last);
+	outcome->printed = true;
+	return true;
+}
+
 /* A process that ends while the command has not: the run is over. */
 static void supervisor_lose_process(struct supervisor *supervisor, struct process *process)
 {
@@ -143,6 +159,8 @@ static void supervisor_lose_process(struct supervisor *supervisor, struct proces
 	process_wait(process, -1, &status);
 	if (process == &supervisor->processes[ROOT_PROCESS])
 		supervisor_note_root(supervisor, status);
+	if (supervisor_has_said_why(supervisor, process, status))
+		return;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
 		outcome_give(&supervisor->report->outcome, OUTCOME_MACHINE_FAILED, 0,
 			     "%s was killed for a system call that it may not make: a fault of "
