@@ -478,7 +478,7 @@ static int check(const struct run_options *options)
 			  options->record ? "--record" : "--record-key");
 		return -EINVAL;
 	}
-	if (run_root_check(&options->root))
+	if (run_root_check(&options->root) || run_sign_check(&options->sign))
 		return -EINVAL;
 	return cgroup_limits_check(&options->cgroup, options->memory_mib);
 }

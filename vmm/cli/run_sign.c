@@ -23,6 +23,16 @@
 /* Bytes of a key as text, and more than that. */
 #define KEY_TEXT_BYTES (2 * (size_t)LIMIT_SIGN_KEY_BYTES)
 
+int run_sign_check(const struct run_sign *sign)
+{
+	if (!sign->known_hosts || sign->policy)
+		return 0;
+	log_error("--known-hosts %s: it is for --ssh-agent, which was not given; give --ssh-agent "
+		  "KEY@HOST, or leave it out",
+		  sign->known_hosts);
+	return -EINVAL;
+}
+
 static int is_wrong(const char *value)
 {
 	log_error("--ssh-agent %s: give KEY@HOST: what ssh-add -l says of a key (its "

@@ -16,6 +16,9 @@ struct run_sign {
 	char *guest_lines;          /* of a known_hosts file for the guest; allocated */
 };
 
+/* Whether the options make sense together. 0 or -EINVAL with the sentence printed. */
+int run_sign_check(const struct run_sign *sign);
+
 /* KEY@HOST[:PORT]. Also allows the host. 0 or -errno with the sentence printed. */
 int run_sign_add(struct run_sign *sign, struct route_policy *policy, const char *value);
 
