@@ -167,6 +167,12 @@ def test_what_is_wrong_is_one_sentence_that_names_it():
                               (["run", "--allow-preset", "nothing", "--", "true"], "anthropic, openai or google"),
                               (["run", "--allow-preset", "../x", "--", "true"], "anthropic, openai or google"),
                               (["run", "--allow", "https://example.com", "--", "true"], "give the host alone"),
+                              # Before what is wrong with this host: that it has no KVM, or nothing is installed.
+                              (["run", "--secret", "NOT_SET_HERE@a.test", "--", "true"], "--secret NOT_SET_HERE: it is not set"),
+                              (["run", "--secret-file", "A=/nowhere@a.test", "--", "true"], "--secret-file A=/nowhere: cannot read it"),
+                              (["run", "--env", "NOT_SET_HERE", "--", "true"], "--env NOT_SET_HERE: it is not set"),
+                              (["run", "--env-file", "/nowhere", "--", "true"], "--env-file /nowhere: cannot read it"),
+                              (["run", "--known-hosts", "/nowhere", "--", "true"], "it is for --ssh-agent, which was not given"),
                               (["policy", "check", "https://example.com"], "give HOST or HOST:PORT"),
                               (["image", "list", "--package", "x"], "image list: --package has no place here"),
                               (["image", "build", "--json"], "image build: --json has no place here"),

@@ -46,7 +46,9 @@ static int apply(struct fixture *f, int option, const char *value)
 
 static int prepare(struct fixture *f)
 {
-	return run_secrets_prepare(&f->secrets, &f->settings, &(struct run_variables){0});
+	int error = run_secrets_find(&f->secrets, &(struct run_variables){0});
+
+	return error ? error : run_secrets_prepare(&f->secrets, &f->settings);
 }
 
 static void test_variable(void **state)
@@ -179,9 +181,9 @@ static void test_twice(void **state)
 	assert_int_equal(apply(f, SECRET_OPTION, "KEY@a.test"), 0);
 	assert_int_equal(apply(f, SECRET_OPTION, "KEY@b.test"), -EINVAL);
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
-		assert_int_equal(run_secrets_prepare(&f->secrets, &f->settings,
-						     &(struct run_variables){
-							     .count = 1, .list = &variables[i]}),
+		assert_int_equal(run_secrets_find(&f->secrets,
+						  &(struct run_variables){.count = 1,
+									  .list = &variables[i]}),
 				 -EINVAL);
 		assert_non_null(strstr(log_last_error(),
 				       i < 2 ? "give one of them" : "--env-file f.env has KEY"));

@@ -215,11 +215,12 @@ static int run_prepare(struct run *run, struct supervisor *supervisor)
 	error = error ? error : run_shares_open(&run->shares, &run->options);
 	error = error ? error : run_root_try(&run->options.root);
 	error = error ? error : run_record_prepare(&run->record, &run->options, &run->shares);
+	/* What is wrong with the options comes before what is wrong with the host. */
+	error = error ? error : run_secrets_find(&run->options.secrets, &run->options.variables);
 	error = error ? error : run_inputs_open(&run->inputs, &run->options, &run->installation);
 	error = error ? error : run_choose_command(run);
 	if (!error)
-		error = run_secrets_prepare(&run->options.secrets, &run->options.network.settings,
-					    &run->options.variables);
+		error = run_secrets_prepare(&run->options.secrets, &run->options.network.settings);
 	error = error ? error
 		      : guest_identity_create(&run->identity, &run->options,
 					      run_image_settings(&run->inputs.image),

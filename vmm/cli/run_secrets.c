@@ -303,15 +303,26 @@ static int check_variable(const struct run_secrets *secrets, const struct run_va
 	return -EINVAL;
 }
 
-int run_secrets_prepare(struct run_secrets *secrets, struct relay_settings *settings,
-			const struct run_variables *variables)
+int run_secrets_find(struct run_secrets *secrets, const struct run_variables *variables)
 {
 	int error = 0;
 
 	for (unsigned int i = 0; !error && i < variables->count; i++)
 		error = check_variable(secrets, &variables->list[i]);
 	for (unsigned int i = 0; !error && secrets->set && i < secrets->set->count; i++) {
-		error = find_value(secrets, i);
+		if (secrets->sources[i] != SECRET_FROM_COMMAND)
+			error = find_value(secrets, i);
+	}
+	return error;
+}
+
+int run_secrets_prepare(struct run_secrets *secrets, struct relay_settings *settings)
+{
+	int error = 0;
+
+	for (unsigned int i = 0; !error && secrets->set && i < secrets->set->count; i++) {
+		if (secrets->sources[i] == SECRET_FROM_COMMAND)
+			error = find_value(secrets, i);
 		if (!error)
 			tell_relay(&secrets->set->secrets[i], settings);
 	}

@@ -46,10 +46,12 @@ static inline bool secret_is_option(int option)
 int run_secrets_apply(struct run_secrets *secrets, struct route_policy *policy, int option,
 		      const char *value);
 
-/* Finds the values, makes the placeholders and tells @settings of them. @variables: of the user's,
- * none of which may have the name of a secret. 0 or -errno with the sentence printed. */
-int run_secrets_prepare(struct run_secrets *secrets, struct relay_settings *settings,
-			const struct run_variables *variables);
+/* Finds the values that nobody has to be asked for. @variables: of the user's, none of which may
+ * have the name of a secret. 0 or -errno with the sentence printed. */
+int run_secrets_find(struct run_secrets *secrets, const struct run_variables *variables);
+
+/* Then: runs the commands of the others, and tells @settings of all. The same. */
+int run_secrets_prepare(struct run_secrets *secrets, struct relay_settings *settings);
 
 /* Opens the file of the certificates that programs of this host trust. A descriptor, or -errno with
  * the sentence printed. */
