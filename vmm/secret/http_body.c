@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/secret/http_body.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "vmm/base/bytes.h"
@@ -126,4 +127,20 @@ ssize_t http_body_take(struct http_body *body, const char *bytes, size_t length,
 			return -1;
 	}
 	return (ssize_t)done;
+}
+
+int http_contents_check(struct stream_search *search, const struct secret_set *secrets,
+			const void *bytes, size_t length, char reason[HTTP_REASON_BYTES])
+{
+	struct stream_text texts[LIMIT_SECRETS];
+	int found;
+
+	secret_list_placeholders(secrets, texts);
+	found = stream_search_piece(search, texts, secrets->count, bytes, length);
+	if (found < 0)
+		return 0;
+	snprintf(reason, HTTP_REASON_BYTES,
+		 "has the placeholder of %s in what is no header, where no secret is put",
+		 secrets->secrets[found].name);
+	return -1;
 }

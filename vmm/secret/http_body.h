@@ -34,4 +34,9 @@ void http_body_begin(struct http_body *body, const struct http_request *request)
 ssize_t http_body_take(struct http_body *body, const char *bytes, size_t length,
 		       const char **reason);
 
+/* Looks for placeholders in the next bytes that are no head: none belongs there. 0; or -1 with
+ * @reason, and they may not be sent. */
+int http_contents_check(struct stream_search *search, const struct secret_set *secrets,
+			const void *bytes, size_t length, char reason[HTTP_REASON_BYTES]);
+
 #endif

@@ -63,8 +63,7 @@ long http_head_length(const char *bytes, size_t length, const char **reason)
 	return 0;
 }
 
-/* RFC 9110, 5.6.2 */
-static bool is_token(const char *text, size_t length)
+bool http_is_token(const char *text, size_t length)
 {
 	static const char marks[] = "!#$%&'*+-.^_`|~";
 
@@ -214,9 +213,17 @@ static int read_coding(struct reader *reader, struct span value)
 /* What an answer would be packed in could not be looked through for a secret. */
 static void ask_for_nothing_packed(struct span name, struct span value)
 {
+	static const char identity[] = "identity";
+
 	if (name_is(name, "Accept-Encoding") || name_is(name, "A-IM") ||
 	    (name_is(name, "TE") && !span_is(value, "trailers")))
 		memset(value.at, ' ', value.length);
+	/* So are messages of gRPC and Connect, one by one. */
+	if (name_is(name, "grpc-accept-encoding") || name_is(name, "connect-accept-encoding")) {
+		memset(value.at, ' ', value.length);
+		if (value.length >= strlen(identity))
+			memcpy(value.at, identity, strlen(identity));
+	}
 	/* There must be one; one that nobody knows is not agreed to: RFC 6455, 9.1. */
 	if (name_is(name, "Sec-WebSocket-Extensions") && value.length) {
 		memset(value.at, ' ', value.length);
@@ -260,7 +267,7 @@ static int read_field(struct reader *reader, struct span line)
 	if (strchr(" \t", line.at[0]))
 		return refuse(reader, "has a field that goes on in the next line");
 	name = (struct span){line.at, colon ? (size_t)(colon - line.at) : 0};
-	if (!is_token(name.at, name.length))
+	if (!http_is_token(name.at, name.length))
 		return refuse(reader, "has a line in its head that is no field");
 	value = span_trim((struct span){line.at + name.length + 1, line.length - name.length - 1});
 	result = check_absent(reader, name, "in the name of a field");
@@ -294,7 +301,7 @@ static int read_first_line(struct reader *reader, struct span line, bool *old)
 	const char *last = memrchr(line.at, ' ', line.length);
 	struct span target, version;
 
-	if (!is_token(line.at, method) || last == space)
+	if (!http_is_token(line.at, method) || last == space)
 		return refuse(reader, "begins with a line that is none of HTTP");
 	target = (struct span){line.at + method + 1, (size_t)(last - line.at) - method - 1};
 	version = (struct span){line.at + (last - line.at) + 1,
@@ -376,5 +383,5 @@ bool http_is_trailer(const char *line, size_t length)
 		if (name_is(name, not_there[i]))
 			return false;
 	}
-	return is_token(name.at, name.length);
+	return http_is_token(name.at, name.length);
 }

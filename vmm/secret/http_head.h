@@ -37,6 +37,9 @@ long http_head_length(const char *bytes, size_t length, const char **reason);
 int http_head_rewrite(char *head, size_t length, const struct http_target *target,
 		      struct http_request *request, char reason[HTTP_REASON_BYTES]);
 
+/* RFC 9110, 5.6.2 */
+bool http_is_token(const char *text, size_t length);
+
 /* Whether @length bytes (without CRLF) may be a field of a trailer: well formed, and none that says
  * where something ends. */
 bool http_is_trailer(const char *line, size_t length);

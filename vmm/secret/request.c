@@ -82,18 +82,9 @@ static ssize_t take_head(struct request_stream *request, char *bytes)
 /* @length bytes that are no head: no placeholder belongs there. */
 static ssize_t take_contents(struct request_stream *request, char *bytes, size_t length)
 {
-	struct stream_text texts[LIMIT_SECRETS];
-	int found;
-
-	secret_list_placeholders(request->target.secrets, texts);
-	found = stream_search_piece(&request->search, texts, request->target.secrets->count,
-				    request->bytes, length);
-	if (found >= 0) {
-		snprintf(request->reason, sizeof(request->reason),
-			 "has the placeholder of %s in what is no header, where no secret is put",
-			 request->target.secrets->secrets[found].name);
+	if (http_contents_check(&request->search, request->target.secrets, request->bytes, length,
+				request->reason) < 0)
 		return -1;
-	}
 	leave(request, bytes, length);
 	return (ssize_t)length;
 }
