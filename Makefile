@@ -88,7 +88,7 @@ $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-image,image,image root
 
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-relay,relay,relay wire loop jail base,-l:libcares.a -l:liburing.a -l:libseccomp.a -lpthread))
 
-$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-secret,secret,secret wire loop jail base,-l:libssl.a $(CRYPTO) -l:liburing.a -l:libseccomp.a -lpthread))
+$(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-secret,secret,secret wire loop jail base,-l:libnghttp2.a -l:libssl.a $(CRYPTO) -l:liburing.a -l:libseccomp.a -lpthread))
 
 $(eval $(call executable,$(BUILD)/libexec/mvagent/mvagent-sign,sign,sign wire jail base,$(CRYPTO) -l:libseccomp.a))
 
@@ -127,7 +127,7 @@ DEPENDENCIES := $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 # Unit tests: one program a file, linked to everything below it.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
-UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:libssl.a -l:liburing.a -l:libcares.a -lfdt -larchive $(CJSON) $(CRYPTO) -lpthread
+UNIT_LIBRARIES := $(shell pkg-config --libs cmocka libseccomp) -l:libnghttp2.a -l:libssl.a -l:liburing.a -l:libcares.a -lfdt -larchive $(CJSON) $(CRYPTO) -lpthread
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call archives,guest cli machine image fs root relay secret sign checklist record review virtio wire loop jail base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

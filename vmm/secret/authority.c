@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "vmm/base/log.h"
+#include "vmm/secret/alpn.h"
 
 /* Clocks differ, and no run is longer than a year (LIMIT_TIMEOUT_HOURS). */
 #define DAY_SECONDS   86400L
@@ -147,20 +148,6 @@ static X509 *make_host_certificate(const struct authority *authority, const char
 	return NULL;
 }
 
-/* HTTP/2 packs heads in a way of its own, and is not understood here. */
-static int choose_protocol(SSL *ssl, const uint8_t **out, uint8_t *out_length, const uint8_t *in,
-			   unsigned int length, void *context)
-{
-	static const uint8_t ours[] = "\x08http/1.1";
-
-	(void)ssl;
-	(void)context;
-	return SSL_select_next_proto((uint8_t **)(uintptr_t)out, out_length, ours, sizeof(ours) - 1,
-				     in, length) == OPENSSL_NPN_NEGOTIATED
-		       ? SSL_TLSEXT_ERR_OK
-		       : SSL_TLSEXT_ERR_ALERT_FATAL;
-}
-
 SSL_CTX *authority_certify(const struct authority *authority, const char *host)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
@@ -180,6 +167,6 @@ SSL_CTX *authority_certify(const struct authority *authority, const char *host)
 					     SSL_OP_CIPHER_SERVER_PREFERENCE);
 	SSL_CTX_set_num_tickets(context, 0);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+	alpn_set_callbacks(context);
 	return context;
 }

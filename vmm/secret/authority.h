@@ -17,8 +17,7 @@ void authority_destroy(struct authority *authority);
 /* The certificate as text (PEM), terminated. 0 or -errno. */
 int authority_write(const struct authority *authority, char text[LIMIT_AUTHORITY_BYTES]);
 
-/* A context for TLS with the guest in the name of @host: HTTP/1.1 alone (RFC 7301). NULL: no
- * memory. */
+/* A context for TLS with the guest in the name of @host: alpn_attach. NULL: no memory. */
 SSL_CTX *authority_certify(const struct authority *authority, const char *host);
 
 #endif

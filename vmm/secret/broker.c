@@ -53,6 +53,19 @@ SSL_CTX *broker_context(struct broker *broker, const char *host, uint16_t port)
 	return NULL;
 }
 
+bool broker_has_room_for_http2(const struct broker *broker)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < LIMIT_SECRET_CONNECTIONS; i++) {
+		const struct exchange *exchange = &broker->exchanges[i];
+
+		count += exchange->state == EXCHANGE_OPEN && exchange->server_asked &&
+			 exchange->alpn.http2;
+	}
+	return count < LIMIT_HTTP2_CONNECTIONS;
+}
+
 static void on_tick(struct loop_operation *operation, int result)
 {
 	struct broker *broker = CONTAINER_OF(operation, struct broker, tick);
@@ -159,11 +172,9 @@ static void on_relay(struct loop_operation *operation, int result)
 /* The server must be who it says, by the host's own trust, in TLS of today. */
 static SSL_CTX *make_server_context(X509_STORE *trust)
 {
-	static const uint8_t protocols[] = "\x08http/1.1";
 	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
 
-	if (!context || !SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) ||
-	    SSL_CTX_set_alpn_protos(context, protocols, sizeof(protocols) - 1)) {
+	if (!context || !SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION)) {
 		SSL_CTX_free(context);
 		return NULL;
 	}

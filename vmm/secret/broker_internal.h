@@ -3,7 +3,9 @@
 #ifndef MVAGENT_SECRET_BROKER_INTERNAL_H
 #define MVAGENT_SECRET_BROKER_INTERNAL_H
 
+#include "vmm/secret/alpn.h"
 #include "vmm/secret/broker.h"
+#include "vmm/secret/http2.h"
 #include "vmm/secret/response.h"
 #include "vmm/secret/tls.h"
 #include "vmm/wire/terminate.h"
@@ -16,7 +18,7 @@ enum exchange_state {
 	EXCHANGE_CLOSED,   /* waits for the loop to let go of it */
 };
 
-/* What is only there while it is used. */
+/* HTTP/1.1; what is only there while it is used. */
 struct exchange_buffers {
 	struct request_stream request;
 	struct response_stream response;
@@ -30,8 +32,11 @@ struct exchange {
 	uint16_t port;
 	struct tls guest, server;
 	struct loop_operation guest_watch, server_watch, again, pause;
-	struct exchange_buffers *buffers;
-	uint64_t deadline_ns; /* of the handshakes, or of a refusal; 0: none */
+	struct alpn alpn;
+	bool server_asked;                /* its handshake has begun */
+	struct exchange_buffers *buffers; /* NULL in HTTP/2 */
+	struct http2 *http2;              /* NULL in HTTP/1.1 */
+	uint64_t deadline_ns;             /* of the handshakes, or of a refusal; 0: none */
 	enum relay_event_type refusal_type;
 	bool refusal_written;
 	bool guest_gone; /* it has closed its whole end */
@@ -64,6 +69,12 @@ void exchange_close(struct exchange *exchange);
 /* Whether it is FREE: also one that is CLOSED, when the loop has let go of it. */
 bool exchange_is_free(struct exchange *exchange);
 
+/* From now on it speaks HTTP/2. 0 or -ENOMEM. */
+int exchange_begin_http2(struct exchange *exchange);
+
+/* Moves what there is, in both directions. Whether anything moved. */
+bool exchange_move_http2(struct exchange *exchange);
+
 void exchange_tick(struct exchange *exchange, uint64_t now_ns);
 
 /* The context for TLS with the guest in the name of a host; NULL: no secret is for it. */
@@ -72,6 +83,9 @@ SSL_CTX *broker_context(struct broker *broker, const char *host, uint16_t port);
 /* Tells the supervisor; a denial or failure with the same words once. */
 void broker_tell(struct broker *broker, enum relay_event_type type, const struct exchange *exchange,
 		 uint64_t count, const char *text);
+
+/* Whether one more connection may speak HTTP/2. */
+bool broker_has_room_for_http2(const struct broker *broker);
 
 void broker_start_ticking(struct broker *broker);
 

@@ -30,16 +30,20 @@ static uint64_t seconds_from_now(unsigned int seconds)
 static void tell_uses(struct exchange *exchange)
 {
 	struct broker *broker = exchange->broker;
+	const uint64_t *uses, *masked;
 
-	for (unsigned int i = 0; exchange->buffers && i < broker->secrets->count; i++) {
+	if (!exchange->buffers && !exchange->http2)
+		return;
+	uses = exchange->http2 ? http2_uses(exchange->http2) : exchange->buffers->request.uses;
+	masked = exchange->http2 ? http2_masked(exchange->http2)
+				 : exchange->buffers->response.masker.masked;
+	for (unsigned int i = 0; i < broker->secrets->count; i++) {
 		const char *name = broker->secrets->secrets[i].name;
 
-		if (exchange->buffers->request.uses[i])
-			broker_tell(broker, RELAY_EVENT_SECRET, exchange,
-				    exchange->buffers->request.uses[i], name);
-		if (exchange->buffers->response.masker.masked[i])
-			broker_tell(broker, RELAY_EVENT_MASKED, exchange,
-				    exchange->buffers->response.masker.masked[i], name);
+		if (uses[i])
+			broker_tell(broker, RELAY_EVENT_SECRET, exchange, uses[i], name);
+		if (masked[i])
+			broker_tell(broker, RELAY_EVENT_MASKED, exchange, masked[i], name);
 	}
 }
 
@@ -62,6 +66,8 @@ void exchange_close(struct exchange *exchange)
 		explicit_bzero(exchange->buffers, sizeof(*exchange->buffers));
 	free(exchange->buffers);
 	exchange->buffers = NULL;
+	http2_destroy(exchange->http2);
+	exchange->http2 = NULL;
 	broker_look_for_end(exchange->broker);
 }
 
@@ -132,7 +138,7 @@ static void check_handshakes(struct exchange *exchange)
 		tls_explain(&exchange->guest, why, sizeof(why));
 		snprintf(text, sizeof(text),
 			 "%s:%u: a program does not take the certificate that mvagent has for "
-			 "this host, or speaks no HTTP/1.1: %s",
+			 "this host, or not the HTTP that the server speaks: %s",
 			 exchange->host, exchange->port, why);
 		refuse(exchange, RELAY_EVENT_FAILED, text);
 	} else if (exchange->guest.ready && exchange->server.ready) {
@@ -183,9 +189,20 @@ static void on_pause(struct loop_operation *operation, int result)
 
 	if (result < 0 || exchange->state != EXCHANGE_OPEN)
 		return;
-	length = response_flush(&exchange->buffers->response, bytes);
-	tls_write(&exchange->guest, bytes, length);
+	if (exchange->http2) {
+		http2_flush(exchange->http2);
+	} else {
+		length = response_flush(&exchange->buffers->response, bytes);
+		tls_write(&exchange->guest, bytes, length);
+	}
 	advance(exchange);
+}
+
+/* What waits to be told from a secret does not wait long. */
+static void pause_soon(struct exchange *exchange)
+{
+	if (loop_operation_idle(&exchange->pause))
+		loop_timer(exchange->broker->loop, &exchange->pause, PAUSE_MS, on_pause);
 }
 
 /* Plain text to the guest, which may be longer than a record. */
@@ -218,8 +235,8 @@ static void pass_down(struct exchange *exchange, const char *bytes, size_t count
 		}
 	}
 	write_down(exchange, out, made);
-	if (masker_is_holding(&response->masker) && loop_operation_idle(&exchange->pause))
-		loop_timer(exchange->broker->loop, &exchange->pause, PAUSE_MS, on_pause);
+	if (masker_is_holding(&response->masker))
+		pause_soon(exchange);
 }
 
 /* From the server to the guest. */
@@ -267,18 +284,58 @@ static void discard(struct exchange *exchange)
 		continue;
 }
 
+/* The server is asked when it is known what the guest speaks, and decides. */
+static bool move_server(struct exchange *exchange)
+{
+	struct alpn *alpn = &exchange->alpn;
+	struct tls *server = &exchange->server;
+	bool moved;
+
+	if (!alpn->asked && !exchange->guest.failed)
+		return false;
+	if (!exchange->server_asked) {
+		alpn->http2 = alpn->http2 && broker_has_room_for_http2(exchange->broker);
+		server->failed |= alpn_ask_server(alpn, server->ssl) < 0;
+		exchange->server_asked = true;
+	}
+	moved = tls_move(server);
+	if (!alpn->settled && (server->ready || server->failed)) {
+		alpn_settle(alpn, server->ready ? server->ssl : NULL);
+		moved = true;
+	}
+	return moved;
+}
+
+static bool move_both_ways(struct exchange *exchange)
+{
+	bool moved;
+
+	if (exchange->alpn.http2 && !exchange->http2 &&
+	    (!alpn_is_http2(exchange->guest.ssl) || exchange_begin_http2(exchange) < 0)) {
+		exchange_close(exchange);
+		return false;
+	}
+	if (exchange->http2) {
+		moved = exchange_move_http2(exchange);
+		if (http2_is_holding(exchange->http2))
+			pause_soon(exchange);
+		return moved;
+	}
+	moved = move_up(exchange);
+	if (exchange->state == EXCHANGE_OPEN)
+		moved |= move_down(exchange);
+	return moved;
+}
+
 static bool take_turn(struct exchange *exchange)
 {
 	bool moved = tls_move(&exchange->guest);
 
-	moved |= tls_move(&exchange->server);
+	moved |= move_server(exchange);
 	if (exchange->state == EXCHANGE_OPEN)
 		check_handshakes(exchange);
-	if (exchange->state == EXCHANGE_OPEN && exchange->guest.ready && exchange->server.ready) {
-		moved |= move_up(exchange);
-		if (exchange->state == EXCHANGE_OPEN)
-			moved |= move_down(exchange);
-	}
+	if (exchange->state == EXCHANGE_OPEN && exchange->guest.ready && exchange->server.ready)
+		moved |= move_both_ways(exchange);
 	if (exchange->state == EXCHANGE_REFUSING) {
 		moved |= write_refusal(exchange);
 		discard(exchange);
@@ -302,6 +359,8 @@ static void advance(struct exchange *exchange)
 		return;
 	for (int i = 0; moved && i < TURNS; i++)
 		moved = take_turn(exchange);
+	if (exchange->state == EXCHANGE_CLOSED)
+		return;
 	if (is_over(exchange))
 		exchange_close(exchange);
 	else if (moved && loop_operation_idle(&exchange->again))
@@ -341,6 +400,8 @@ static int begin(struct exchange *exchange, const struct terminate_message *mess
 	exchange->buffers->request.target =
 		(struct http_target){exchange->host, exchange->port, broker->secrets};
 	error = tls_begin(&exchange->guest, context, message->first, message->length);
+	if (!error)
+		alpn_attach(&exchange->alpn, exchange->guest.ssl);
 	error = error ? error : tls_begin(&exchange->server, broker->server_context, NULL, 0);
 	error = error ? error : tls_expect(&exchange->server, exchange->host);
 	error = error ? error

@@ -117,7 +117,8 @@ static bool shake_hands(struct tls *tls)
 	result = SSL_do_handshake(tls->ssl);
 	error = SSL_get_error(tls->ssl, result);
 	tls->ready = result == 1;
-	tls->failed = result != 1 && error != SSL_ERROR_WANT_READ;
+	tls->failed = result != 1 && error != SSL_ERROR_WANT_READ &&
+		      error != SSL_ERROR_WANT_CLIENT_HELLO_CB;
 	if (tls->failed)
 		tls->reason = ERR_reason_error_string(ERR_peek_error());
 	return tls->ready || tls->failed;
