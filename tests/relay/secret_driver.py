@@ -628,8 +628,9 @@ def main(tests):
     place = options.build.resolve() / "libexec/mvagent"
     Relay.program, Run.program = str(place / "mvagent-relay"), str(place / "mvagent-secret")
     failed = False
-    # Those two weigh memory, of which AddressSanitizer keeps what was freed.
-    weighed = {"test_large_answer_and_slow_reader", "test_key_updates_without_end"}
+    # Those weigh memory, of which AddressSanitizer keeps what was freed.
+    weighed = {"test_large_answer_and_slow_reader", "test_key_updates_without_end", "test_slow_readers"}
+    weighed |= {name for name in tests if name.startswith("test_weighed_")}
     skipped = {"test_jail", *weighed} if options.sanitized else set()
     with tempfile.TemporaryDirectory() as directory:
         Run.authority = Authority(directory)

@@ -12,7 +12,7 @@ import time
 
 import secret_driver
 from http2_peer import GOAWAY, Server, echo, frame, guest, h2, serve
-from relay_driver import EVENT_DENIED, EVENT_FAILED, EVENT_MASKED, EVENT_SECRET, expect, expect_equal
+from relay_driver import EVENT_FAILED, EVENT_MASKED, EVENT_SECRET, expect, expect_equal
 from secret_driver import HOST, PLACE, VALUE, Run, exchange, head, secret
 
 

@@ -119,12 +119,12 @@ static void stop_request(struct http2_stream *stream)
 	struct http2 *http2 = stream->http2;
 	const size_t length = http2_pipe_empty(&stream->up);
 
-	stream->deaf = true;
 	if (length)
 		http2_consume(stream, HTTP2_GUEST, length);
-	if (stream->server_id && !http2->server_over)
+	if (!stream->deaf && stream->server_id && !http2->server_over)
 		nghttp2_submit_rst_stream(http2->sessions[HTTP2_SERVER], NGHTTP2_FLAG_NONE,
 					  stream->server_id, NGHTTP2_CANCEL);
+	stream->deaf = true;
 }
 
 /* Nothing more of what there is of an answer goes to the guest. */

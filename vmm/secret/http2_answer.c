@@ -94,7 +94,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	size_t taken;
 
 	(void)flags;
-	if (!stream || stream->mute || !stream->answered || stream->down.over)
+	if (!stream || stream->mute)
 		return nghttp2_session_consume(session, id, length);
 	for (size_t done = 0; done < length; done += taken) {
 		taken = (size_t)bytes_minimum(MASKER_PIECE_BYTES, length - done);
@@ -121,6 +121,22 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 	return 0;
 }
 
+/* The library ends a stream because of what came in it: for us there is CANCEL. */
+static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+	struct http2_stream *stream =
+		nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+
+	(void)user;
+	if (!stream || frame->hd.type != NGHTTP2_RST_STREAM ||
+	    frame->rst_stream.error_code == NGHTTP2_CANCEL)
+		return 0;
+	stream->deaf = true;
+	if (!stream->mute)
+		http2_refuse_answer(stream, "breaks the rules of HTTP/2");
+	return 0;
+}
+
 void http2_answer_set_callbacks(nghttp2_session_callbacks *callbacks)
 {
 	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
@@ -129,5 +145,6 @@ void http2_answer_set_callbacks(nghttp2_session_callbacks *callbacks)
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_sent);
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, http2_on_stream_close);
 }
