@@ -181,7 +181,7 @@ def test_pages_of_guests_say_what_their_policy_is():
     said = {
         "guest-default": ["the boundary holds, but for", "network: no route", "environment: none of yours", "NOT ASKED"],
         "guest-secret": ["opened: --allow example.com packages", "opened: --secret API_TOKEN it asks the model", "and 1 more"],
-        "guest-degraded": ["opened: --allow-degraded an old kernel", "missing around mvagent-vmm: namespaces, mounts, landlock"],
+        "guest-degraded": ["opened: --allow-degraded an old kernel", "missing around vmm: mounts, landlock"],
     }
     with tempfile.TemporaryDirectory() as name:
         place = pathlib.Path(name)

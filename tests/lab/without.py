@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command as on a host without Landlock, or without namespaces for it too: the system calls that would make them fail as
+"""Runs a command as on a host without Landlock, or without mount namespaces for processes that want one too: the system calls that would make them fail as
 they do there.
 
     without.py landlock|both PROGRAM [ARGUMENT...]

@@ -23,13 +23,15 @@ static void test_degraded(void **state)
 			cJSON_GetArrayItem(
 				cJSON_GetObjectItem(fixture_event(&fixture, "walls"), "processes"),
 				1),
-			"missing", "[\"landlock\"]");
+			"missing", "[\"landlock\",\"mounts\"]");
+		expect_evidence(&fixture, "above", "no mount namespace of its own", true);
 		if (explained)
 			fixture_replace(fixture_event(&fixture, "start"), "reasons", reasons);
 		expect_answer(&fixture, id, "OPEN", explained);
-		expect_evidence(&fixture, id, "mvagent-fs", true);
+		expect_evidence(&fixture, id, i < 2 ? "around mvagent-fs" : "around fs: landlock",
+				true);
 		expect_evidence(&fixture, id, "landlock", true);
-		expect_evidence(&fixture, id, "mounts, Landlock (", false);
+		expect_evidence(&fixture, id, "mounts, Landlock (told", false);
 		fixture_free(&fixture);
 	}
 	for (int both = 0; both < 2; both++) { /* what keeps it from the host's network then */

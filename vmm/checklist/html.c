@@ -13,14 +13,14 @@
 #include "vmm/record/canonical.h"
 
 #define QUESTION_LIMIT  60U
-#define EVIDENCE_LIMIT  190U
+#define EVIDENCE_LIMIT  215U
 #define MECHANISM_LIMIT 112U
 #define NOT_LIMIT       76U
 #define OPENED_LIMIT    110U
 #define VALUE_LIMIT     60U
 #define TEXT_LIMIT      160U
 #define HASH_BEGIN      12U
-#define COMMAND_LIMIT   260U
+#define COMMAND_LIMIT   440U
 
 /* Nothing grows: a cell has three lines (.k), a line of the foot two, so that the page is one page
  * whatever is in it. */
@@ -258,7 +258,7 @@ static void write_foot(FILE *stream, const cJSON *page)
 		page_escape(stream, hash->valuestring, HASH_BEGIN);
 		fputs("; ", stream);
 	}
-	fputs("</code></p>\n<p class=\"l\"><b>Again:</b> <code>", stream);
+	fputs("</code></p>\n<p class=\"k\"><b>Again:</b> <code>", stream);
 	page_escape(stream, command ? command : "", COMMAND_LIMIT);
 	free(command);
 	fputs("</code></p>\n<p class=\"k\"><b>Signed</b> (Ed25519) by <code>", stream);

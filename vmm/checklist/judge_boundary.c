@@ -21,8 +21,12 @@ static void check_capabilities(struct judge *judge, const char *name, const char
 		judge_fail(judge, "cannot be told: the capabilities of %s", name);
 	else if (has & ~may)
 		judge_fail(judge, "%s has capabilities: %s", name, text);
-	else if (has)
-		judge_say(judge, "%s passes by file modes in its share, as root started it", name);
+}
+
+/* "mvagent-vmm" as "vmm": there are six of them. */
+static const char *short_name(const char *process)
+{
+	return strncmp(process, "mvagent-", 8) == 0 ? process + 8 : process;
 }
 
 static void check_process(struct judge *judge, const cJSON *process, bool degraded)
@@ -33,18 +37,28 @@ static void check_process(struct judge *judge, const cJSON *process, bool degrad
 	char text[JUDGE_TEXT_BYTES];
 
 	if (cJSON_GetArraySize(missing) && degraded)
-		judge_say(judge, "missing around %s: %s", name, judge_list(missing, text));
+		judge_say(judge, "missing around %s: %s", short_name(name),
+			  judge_list(missing, text));
 	else if (cJSON_GetArraySize(missing))
-		judge_fail(judge, "missing around %s: %s", name, judge_list(missing, text));
+		judge_fail(judge, "missing around %s: %s", short_name(name),
+			   judge_list(missing, text));
 	check_capabilities(judge, name, judge_text(process, "capabilities"));
 	if (cJSON_GetArraySize(not_told))
 		judge_fail(judge, "cannot be told of %s: %s", name, judge_list(not_told, text));
 }
 
-/* "mvagent-vmm" as "vmm": there are six of them. */
-static const char *short_name(const char *process)
+/* "fs (user 0, passes by file modes)": it and whose it is; what it may of root's rights. */
+static void write_process(const cJSON *process, char *text, size_t size, bool more)
 {
-	return strncmp(process, "mvagent-", 8) == 0 ? process + 8 : process;
+	const cJSON *uid = cJSON_GetObjectItemCaseSensitive(process, "uid");
+	const uint64_t has = strtoull(judge_text(process, "capabilities"), NULL, 16);
+	char user[32] = "";
+
+	if (cJSON_IsNumber(uid))
+		snprintf(user, sizeof(user), " (user %.0f", uid->valuedouble);
+	snprintf(text, size, "%s%.40s%s%s%s", more ? ", " : "",
+		 short_name(judge_text(process, "process")), user,
+		 *user && has ? ", passes by file modes" : "", *user ? ")" : "");
 }
 
 void judge_walls(struct judge *judge)
@@ -61,28 +75,22 @@ void judge_walls(struct judge *judge)
 		judge_open(judge, "--allow-degraded", "");
 	cJSON_ArrayForEach(process, processes)
 	{
-		const cJSON *uid = cJSON_GetObjectItemCaseSensitive(process, "uid");
 		size_t length = strlen(text);
 
 		missing |= cJSON_GetArraySize(
 				   cJSON_GetObjectItemCaseSensitive(process, "missing")) > 0;
 		machine |= strcmp(judge_text(process, "process"), "mvagent-vmm") == 0;
 		/* Of a record from elsewhere there may be many. */
-		if (length + 96 < sizeof(text))
-			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%.40s",
-						   length ? ", " : "",
-						   short_name(judge_text(process, "process")));
-		if (cJSON_IsNumber(uid) && length + 48 < sizeof(text))
-			snprintf(text + length, sizeof(text) - length, " (user %.0f)",
-				 uid->valuedouble);
+		if (length + 128 < sizeof(text))
+			write_process(process, text + length, sizeof(text) - length, length > 0);
 		check_process(judge, process, degraded);
 	}
 	if (!machine)
 		judge_fail(judge, "cannot be told: the machine was never started");
 	else if (!judge->fault)
 		judge_say(judge,
-			  "%s: %s (mvagent's word, from before the guest spoke), filtered system "
-			  "calls, no_new_privs, no other capabilities (the kernel's word)",
+			  "%s: %s (told before the guest spoke), filtered system calls, "
+			  "no_new_privs, no other capabilities (as the kernel says)",
 			  text,
 			  missing ? "what else the host allows" : "namespaces, mounts, Landlock");
 }

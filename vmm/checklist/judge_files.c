@@ -98,6 +98,8 @@ void judge_root(struct judge *judge)
 	}
 	if (!cJSON_GetArraySize(judge_policy(judge, "shares")))
 		judge_say(judge, "no share: a root of its own, kept in memory");
+	if (judge->input->findings && judge->input->outside->names)
+		compare_names(judge);
 	judge_say(judge, "/ is %s, read-only, changes in memory",
 		  strcmp(judge_text(root, "kind"), "image") == 0 ? judge_text(root, "image")
 								 : "this host's tools");
@@ -105,8 +107,6 @@ void judge_root(struct judge *judge)
 	{
 		judge_open(judge, "--root-add", judge_string(share));
 	}
-	if (judge->input->findings && judge->input->outside->names)
-		compare_names(judge);
 }
 
 static bool check_canaries(struct judge *judge)
@@ -146,6 +146,21 @@ static const char *list_planted(const struct judge *judge, char text[JUDGE_TEXT_
 	return text;
 }
 
+/* Whether the servers see the host's files beside the share's, and only their own care and other
+ * walls keep them from those. */
+static bool is_bare(const struct judge *judge)
+{
+	const cJSON *process, *walls = judge_event(judge, "walls");
+	bool bare = false;
+
+	cJSON_ArrayForEach(process, cJSON_GetObjectItemCaseSensitive(walls, "processes"))
+	{
+		bare |= strcmp(judge_text(process, "process"), "mvagent-fs") == 0 &&
+			has_text(cJSON_GetObjectItemCaseSensitive(process, "missing"), "mounts");
+	}
+	return bare;
+}
+
 void judge_above(struct judge *judge)
 {
 	char text[JUDGE_TEXT_BYTES];
@@ -162,6 +177,8 @@ void judge_above(struct judge *judge)
 		judge_say(judge,
 			  "%u reads of files planted outside failed, nothing of them came back: %s",
 			  tries, list_planted(judge, text));
+	if (is_bare(judge))
+		judge_say(judge, "by openat2 alone: mvagent-fs has no mount namespace of its own");
 }
 
 void judge_routes(struct judge *judge)
@@ -227,9 +244,9 @@ void judge_projects(struct judge *judge)
 			   judge_list(outside->shared_projects, text));
 	tries = judge_refused(judge);
 	if (!judge->fault)
-		judge_say(judge,
-			  "%d repositories beside the shares%s%s; %u tries to list them failed",
+		judge_say(judge, "%d repositor%s beside the shares%s%s; %u tries failed",
 			  cJSON_GetArraySize(outside->projects),
+			  cJSON_GetArraySize(outside->projects) == 1 ? "y" : "ies",
 			  cJSON_GetArraySize(outside->projects) ? ": " : "",
 			  judge_list(outside->projects, text), tries);
 }
