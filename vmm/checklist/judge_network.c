@@ -152,7 +152,7 @@ void judge_outside(struct judge *judge)
 	if (cJSON_IsTrue(network(judge, "any_server_name")))
 		judge_open(judge, "--allow-any-sni", "");
 	if (cJSON_GetArraySize(judge->opened))
-		judge_say(judge, "only what is allowed, by name, each connection decided outside");
+		judge_say(judge, "only that, by name; each connection is decided outside");
 	else if (has_relay(judge) && !cJSON_GetArraySize(network(judge, "published")))
 		judge_fail(judge, "nothing is allowed, and yet a process with a network was there");
 	else if (has_relay(judge))

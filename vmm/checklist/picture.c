@@ -104,6 +104,12 @@ static int whole_length(const char *text, size_t limit)
 	return (int)length;
 }
 
+/* Half a name must not be taken for another one. */
+static const char *cut_mark(const char *text, size_t limit)
+{
+	return strlen(text) > limit ? "\xe2\x80\xa6" : "";
+}
+
 static enum door door_of(const cJSON *share)
 {
 	return strcmp(page_text(share, "mode"), "rw") == 0 ? DOOR_BOTH : DOOR_IN;
@@ -149,8 +155,8 @@ static void add_network(struct picture *picture, const cJSON *policy)
 			first = page_text(rule, "by");
 	}
 	if (allowed > 1)
-		add_door(picture, DOOR_OUT, "%.*s and %d more", whole_length(first, 30), first,
-			 allowed - 1);
+		add_door(picture, DOOR_OUT, "%.*s%s and %d more", whole_length(first, 33), first,
+			 cut_mark(first, 33), allowed - 1);
 	else
 		add_door(picture, allowed ? DOOR_OUT : DOOR_CLOSED, "%s",
 			 allowed ? first : "network: no route");
@@ -170,14 +176,14 @@ static void add_credentials(struct picture *picture, const cJSON *policy)
 	first = first ? first : "";
 	host = host ? host : "";
 	if (count > 1)
-		add_door(picture, DOOR_IN, "--env %.*s and %d more", whole_length(first, 24), first,
-			 count - 1);
+		add_door(picture, DOOR_IN, "--env %.*s%s and %d more", whole_length(first, 24),
+			 first, cut_mark(first, 24), count - 1);
 	else
 		add_door(picture, count ? DOOR_IN : DOOR_CLOSED, "%s%s",
 			 count ? "--env " : "environment: none of yours", first);
 	if (host_count > 1)
-		add_door(picture, DOOR_OUT, "log-ins: --ssh-agent %.*s and %d more",
-			 whole_length(host, 16), host, host_count - 1);
+		add_door(picture, DOOR_OUT, "--ssh-agent %.*s%s and %d more",
+			 whole_length(host, 20), host, cut_mark(host, 20), host_count - 1);
 	else if (host_count)
 		add_door(picture, DOOR_OUT, "log-ins: --ssh-agent %s", host);
 }
