@@ -11,11 +11,11 @@ static void write_target(const cJSON *rule, char text[JUDGE_TEXT_BYTES])
 	const double port = judge_number(rule, "port");
 
 	const char *host = judge_text(rule, "host");
-	const bool is_ipv6 = port && strchr(host, ':');
+	const bool is_ipv6 = port > 0 && strchr(host, ':');
 
 	snprintf(text, JUDGE_TEXT_BYTES, "%s%.300s%s", is_ipv6 ? "[" : "", host,
 		 is_ipv6 ? "]" : "");
-	if (port)
+	if (port > 0)
 		snprintf(text + strlen(text), 16, ":%.0f", port);
 }
 
