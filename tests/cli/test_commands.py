@@ -100,6 +100,20 @@ def test_every_option_that_is_understood_is_in_a_help():
         assert not missing, (source.name, missing)
 
 
+def test_review_takes_the_options_of_run():
+    """Each of them; and what it has beyond is none of run's."""
+    with tempfile.TemporaryDirectory() as state:
+        env = {**os.environ, "XDG_STATE_HOME": state, "HOME": state}
+        options = options_of("run")
+        assert len(options) > 40, options
+        for option in options - {"--help"}:
+            done = mvagent("review", option, "--no-such-option", env=env)
+            assert done.returncode == 125 and f"unknown option '{option}'" not in done.stderr, (option, done)
+        for option in options_of("review") - options:
+            done = mvagent("run", option, "x", "--", "true", env=env)
+            assert f"unknown option '{option}'" in done.stderr, (option, done)
+
+
 def test_synopsis_has_the_options_of_the_small_commands():
     synopsis = section("SYNOPSIS")
     for command in COMMANDS[1:]:
