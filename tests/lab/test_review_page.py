@@ -76,6 +76,10 @@ def test_secret():
         expect_equal((lines["secrets"]["answer"], lines["secrets"]["on_purpose"]), ("OPEN", True), lines["secrets"]["evidence"])
         expect_in("API_TOKEN is the placeholder that mvagent made, for root too", lines["secrets"]["evidence"])
         expect("ghp_0123456789abcdefghijklmn" not in json.dumps(page), "the secret is not in it")
+        # The command that makes the page again is there as it was given.
+        words = " ".join(page["command"])
+        for part in ("--secret API_TOKEN@api.example.com", "--auth-clock 48h", "--allow example.com --why packages"):
+            expect_in(part, words, "the command")
         lines, _ = review(work, env, "--secret", "API_TOKEN@api.example.com", *GIVEN, status=1)
         expect_equal((lines["secrets"]["answer"], lines["secrets"]["on_purpose"]), ("OPEN", False), "without a reason")
 

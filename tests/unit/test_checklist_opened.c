@@ -213,7 +213,8 @@ static void test_evidence_is_true(void **state)
 	expect_evidence(&fixture, "after", "nothing outlives the machine", true);
 	expect_evidence(&fixture, "above", "failed, nothing of them came back: in /home/ada", true);
 	expect_evidence(&fixture, "root", "lists 1 of the 2 names", true);
-	expect_evidence(&fixture, "walls", "vmm (user 65534), fs:", true);
+	expect_evidence(&fixture, "walls", "as the kernel says); users: vmm 65534", true);
+	expect_evidence(&fixture, "walls", "vmm, fs: namespaces, mounts, Landlock", true);
 	expect_evidence(&fixture, "cloud", "2 tries failed: 169.254.169.254", true);
 	expect_evidence(&fixture, "cloud", "google", false);
 	expect_evidence(&fixture, "sockets", "2 connections failed: /run/docker.sock", true);

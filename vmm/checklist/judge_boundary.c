@@ -47,18 +47,21 @@ static void check_process(struct judge *judge, const cJSON *process, bool degrad
 		judge_fail(judge, "cannot be told of %s: %s", name, judge_list(not_told, text));
 }
 
-/* "fs (user 0, passes by file modes)": it and whose it is; what it may of root's rights. */
-static void write_process(const cJSON *process, char *text, size_t size, bool more)
+/* "vmm", and "fs 0 (passes by file modes)": whose it is, and what it may of root's rights. */
+static void write_process(const cJSON *process, char names[JUDGE_TEXT_BYTES / 2],
+			  char users[JUDGE_TEXT_BYTES / 2])
 {
 	const cJSON *uid = cJSON_GetObjectItemCaseSensitive(process, "uid");
+	const char *name = short_name(judge_text(process, "process"));
 	const uint64_t has = strtoull(judge_text(process, "capabilities"), NULL, 16);
-	char user[32] = "";
+	size_t length = strlen(names), user_length = strlen(users);
 
+	snprintf(names + length, JUDGE_TEXT_BYTES / 2 - length, "%s%.40s", length ? ", " : "",
+		 name);
 	if (cJSON_IsNumber(uid))
-		snprintf(user, sizeof(user), " (user %.0f", uid->valuedouble);
-	snprintf(text, size, "%s%.40s%s%s%s", more ? ", " : "",
-		 short_name(judge_text(process, "process")), user,
-		 *user && has ? ", passes by file modes" : "", *user ? ")" : "");
+		snprintf(users + user_length, JUDGE_TEXT_BYTES / 2 - user_length, "%s%.40s %.0f%s",
+			 user_length ? ", " : "; users: ", name, uid->valuedouble,
+			 has ? " (passes by file modes)" : "");
 }
 
 void judge_walls(struct judge *judge)
@@ -67,7 +70,7 @@ void judge_walls(struct judge *judge)
 		cJSON_GetObjectItemCaseSensitive(judge_event(judge, "walls"), "processes");
 	const bool degraded = cJSON_IsTrue(judge_policy(judge, "allow_degraded"));
 	const cJSON *process;
-	char text[JUDGE_TEXT_BYTES] = "";
+	char names[JUDGE_TEXT_BYTES / 2] = "", users[JUDGE_TEXT_BYTES / 2] = "";
 	bool machine = false, missing = false;
 
 	judge->seen = true;
@@ -75,14 +78,10 @@ void judge_walls(struct judge *judge)
 		judge_open(judge, "--allow-degraded", "");
 	cJSON_ArrayForEach(process, processes)
 	{
-		size_t length = strlen(text);
-
 		missing |= cJSON_GetArraySize(
 				   cJSON_GetObjectItemCaseSensitive(process, "missing")) > 0;
 		machine |= strcmp(judge_text(process, "process"), "mvagent-vmm") == 0;
-		/* Of a record from elsewhere there may be many. */
-		if (length + 128 < sizeof(text))
-			write_process(process, text + length, sizeof(text) - length, length > 0);
+		write_process(process, names, users);
 		check_process(judge, process, degraded);
 	}
 	if (!machine)
@@ -90,9 +89,10 @@ void judge_walls(struct judge *judge)
 	else if (!judge->fault)
 		judge_say(judge,
 			  "%s: %s (told before the guest spoke), filtered system calls, "
-			  "no_new_privs, no other capabilities (as the kernel says)",
-			  text,
-			  missing ? "what else the host allows" : "namespaces, mounts, Landlock");
+			  "no_new_privs, no other capabilities (as the kernel says)%s",
+			  names,
+			  missing ? "what else the host allows" : "namespaces, mounts, Landlock",
+			  users);
 }
 
 void judge_machine(struct judge *judge)

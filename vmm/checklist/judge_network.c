@@ -140,6 +140,18 @@ static void tell_of_networks(struct judge *judge)
 			  "its filter of system calls alone");
 }
 
+/* Nothing is allowed: so who could have reached anything? */
+static void tell_of_processes(struct judge *judge)
+{
+	if (has_relay(judge) && !cJSON_GetArraySize(network(judge, "published")))
+		judge_fail(judge, "nothing is allowed, and yet a process with a network was there");
+	else if (has_relay(judge))
+		judge_say(judge, "nothing is allowed outwards; mvagent-relay has a network, for "
+				 "what is published");
+	else
+		tell_of_networks(judge);
+}
+
 void judge_outside(struct judge *judge)
 {
 	char text[JUDGE_TEXT_BYTES];
@@ -151,22 +163,17 @@ void judge_outside(struct judge *judge)
 	judge_open_rules(judge, is_any);
 	if (cJSON_IsTrue(network(judge, "any_server_name")))
 		judge_open(judge, "--allow-any-sni", "");
+	if (!cJSON_GetArraySize(judge->opened))
+		tell_of_processes(judge);
+	if (judge->input->findings) {
+		tries = judge_refused(judge);
+		if (!judge->fault)
+			judge_say(judge, "%u tries to reach others failed: %s", tries,
+				  judge_targets(judge, text));
+		tell_ways(judge);
+	}
 	if (cJSON_GetArraySize(judge->opened))
-		judge_say(judge, "only that, by name; each connection is decided outside");
-	else if (has_relay(judge) && !cJSON_GetArraySize(network(judge, "published")))
-		judge_fail(judge, "nothing is allowed, and yet a process with a network was there");
-	else if (has_relay(judge))
-		judge_say(judge, "nothing is allowed outwards; mvagent-relay has a network, for "
-				 "what is published");
-	else
-		tell_of_networks(judge);
-	if (!judge->input->findings)
-		return;
-	tries = judge_refused(judge);
-	if (!judge->fault)
-		judge_say(judge, "%u tries to reach others failed: %s", tries,
-			  judge_targets(judge, text));
-	tell_ways(judge);
+		judge_say(judge, "each connection is decided outside, by its name");
 }
 
 void judge_log(struct judge *judge)

@@ -49,15 +49,50 @@ static char *mask(const struct run_options *options, const char *argument, const
 	return masked;
 }
 
+/* Options of mvagent whose names look as if their values were secret, and are not: a name with its
+ * hosts, a time. Where --secret is given the secret itself, its form may still tell. Allocated, or
+ * NULL: it is none of these. */
+static char *mask_own(const struct run_options *options, const char *argument, const char *previous)
+{
+	static const char *const names[] = {"--secret", "--auth-clock"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const size_t length = strlen(names[i]);
+		char *value, *whole = NULL;
+
+		if (previous && strcmp(previous, names[i]) == 0)
+			return mask(options, argument, NULL);
+		if (strncmp(argument, names[i], length) != 0 || argument[length] != '=')
+			continue;
+		value = mask(options, argument + length + 1, NULL);
+		if (!value || asprintf(&whole, "%s=%s", names[i], value) < 0)
+			whole = NULL;
+		free(value);
+		return whole;
+	}
+	return NULL;
+}
+
+static size_t count_of(char *const *words)
+{
+	size_t count = 0;
+
+	while (words && words[count])
+		count++;
+	return count;
+}
+
+/* The last @foreign of the arguments are the command, whose options are not ours. */
 static void add_arguments(cJSON *line, const char *name, const struct run_options *options,
-			  char *const *arguments)
+			  char *const *arguments, size_t foreign)
 {
 	cJSON *array = cJSON_AddArrayToObject(line, name);
 	const char *previous = NULL;
-	size_t room = ARGUMENTS_LIMIT;
+	size_t room = ARGUMENTS_LIMIT, left = count_of(arguments);
 
-	for (; *arguments; previous = *arguments++) {
-		char *masked = mask(options, *arguments, previous);
+	for (; *arguments; previous = *arguments++, left--) {
+		char *own = left > foreign ? mask_own(options, *arguments, previous) : NULL;
+		char *masked = own ? own : mask(options, *arguments, previous);
 		size_t length = masked ? strlen(masked) : 0;
 
 		/* A long one is told in part, and then the rest in part as well. */
@@ -183,14 +218,16 @@ cJSON *record_line_start(const char *run, const struct run_record_start *start)
 {
 	cJSON *line = cJSON_CreateObject();
 	char *directory = getcwd(NULL, 0);
+	size_t foreign;
 
 	cJSON_AddStringToObject(line, "run", run);
 	cJSON_AddStringToObject(line, "mvagent", MVAGENT_VERSION);
 	add_user(line);
 	cJSON_AddItemToObject(line, "directory", canonical_text(directory ? directory : "", 4096));
 	free(directory);
-	add_arguments(line, "command_line", start->options, start->arguments);
-	add_arguments(line, "command", start->options, start->options->command);
+	foreign = count_of(start->options->command);
+	add_arguments(line, "command_line", start->options, start->arguments, foreign);
+	add_arguments(line, "command", start->options, start->options->command, foreign);
 	add_policy(line, start);
 	add_reasons(line, start->options);
 	add_host(line);
