@@ -111,7 +111,7 @@ def test_echo_that_is_cut_short():
 
 
 def test_echo_in_other_forms():
-    """As URLs, JSON and HTML have it."""
+    """As URLs, JSON, HTML and dumps have it."""
     value = "s3cr3t/with+marks=and\"more\\/ones==<&>"
     place = ("PLACE" * 8)[:len(value)]
     forms = (lambda text: urllib.parse.quote(text, safe="").encode(), lambda text: urllib.parse.quote(text, safe="").lower().encode(),
@@ -119,7 +119,8 @@ def test_echo_in_other_forms():
              lambda text: text.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/").encode(),
              lambda text: base64.urlsafe_b64encode(("ab" + text).encode()), lambda text: html.escape(text).encode(),
              lambda text: html.escape(text).replace("/", "&#x2F;").replace("=", "&#x3D;").encode(),
-             lambda text: text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").encode())
+             lambda text: text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").encode(),
+             lambda text: text.encode().hex().encode(), lambda text: text.encode().hex().upper().encode())
 
     def say(server, plain):
         while (told := take_head(server, plain)[0]) is not None:

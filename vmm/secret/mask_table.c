@@ -12,8 +12,8 @@
 #define CHANCE_BYTES 8U
 
 /* As it is; base64 at each of three places, with either alphabet; two of URLs, three of JSON, two
- * of HTML. */
-#define FORMS 14U
+ * of HTML; hexadecimal digits, small and large. */
+#define FORMS 16U
 
 struct form {
 	unsigned int secret;
@@ -69,6 +69,27 @@ static size_t encode_percent_small(const char *value, const char *encoded, size_
 				   char *text)
 {
 	return write_percent(value, encoded, length, "0123456789abcdef", text);
+}
+
+static size_t write_hex(const char *value, size_t length, const char *digits, char *text)
+{
+	for (size_t i = 0; i < length; i++) {
+		text[2 * i] = digits[(uint8_t)value[i] >> 4];
+		text[2 * i + 1] = digits[(uint8_t)value[i] & 15];
+	}
+	return 2 * length;
+}
+
+static size_t encode_hex(const char *value, const char *encoded, size_t length, char *text)
+{
+	(void)encoded;
+	return write_hex(value, length, "0123456789ABCDEF", text);
+}
+
+static size_t encode_hex_small(const char *value, const char *encoded, size_t length, char *text)
+{
+	(void)encoded;
+	return write_hex(value, length, "0123456789abcdef", text);
 }
 
 /* What a character is written as. */
@@ -157,7 +178,7 @@ static encode_form *const encoders[FORMS] = {
 	encode_plain,         encode_base64_0_0,   encode_base64_1_0,   encode_base64_2_0,
 	encode_base64_0_1,    encode_base64_1_1,   encode_base64_2_1,   encode_percent,
 	encode_percent_small, encode_json,         encode_json_slashes, encode_json_html,
-	encode_html,          encode_html_careful,
+	encode_html,          encode_html_careful, encode_hex,          encode_hex_small,
 };
 
 static bool is_known(const struct mask_table *table, unsigned int secret, const char *text,
