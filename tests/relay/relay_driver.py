@@ -573,6 +573,44 @@ def test_ends_are_told_to_a_slow_supervisor():
             ended += 1
 
 
+def test_the_end_is_not_waited_for():
+    """A run with connections ends as soon as one without, whatever their servers do, or were to be found: it is waited for them only
+    where they have not taken all that the guest said."""
+    def silent(made):
+        read_all(made)
+        gone.wait(LIMIT)
+
+    def opened(relay, port):
+        made = relay.connect("127.0.0.1", port, b"x")
+        time.sleep(0.05)
+        return made
+
+    def half(relay, port):
+        made = opened(relay, port)
+        made.shutdown(socket.SHUT_WR)
+        return made
+
+    def many(relay, port):
+        return [relay.connect("127.0.0.1", port) for _ in range(200)]
+
+    for what in (lambda *_: None, opened, half, many, lambda relay, _: relay.request("slow.test", 443, b"x"),
+                 lambda relay, _: relay.request("192.0.2.1", 99, b"x")):
+        gone = threading.Event()
+        with Server(silent) as server, Names({"slow.test": "silence"}) as names, \
+                Relay(local(server.port), allow("slow.test:443"), allow("192.0.2.1:99"), names.setting) as relay:
+            made = what(relay, server.port)
+            begin = time.monotonic()
+            relay.lender.shutdown(socket.SHUT_RDWR)  # the machine is gone, and with it its ends
+            for one in made if isinstance(made, list) else [made] if made else []:
+                one.close()
+            while relay.events.recv(EVENT.size):
+                pass
+            relay.process.wait(LIMIT)
+            took = time.monotonic() - begin
+            gone.set()
+        expect(took < 1, f"{getattr(what, '__name__', what)}: the relay took {took:.2f} s to end")
+
+
 def test_a_thousand_at_once():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
