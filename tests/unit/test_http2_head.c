@@ -216,80 +216,64 @@ static void test_fields_that_are_refused(void **state)
 	expect_refused(fixture, false, "more than one Content-Length");
 }
 
+static const struct {
+	struct pair fields[5];
+	const char *part;
+} pseudo_cases[] = {
+	{{{":method", "GET"}, {":scheme", "https"}, {":path", "/"}}, "no :authority"},
+	{{{":scheme", "https"}, {":authority", "api.test"}, {":path", "/"}}, "no method"},
+	{{{":method", "GET"}, {":authority", "api.test"}, {":path", "/"}}, "by https"},
+	{{{":method", "GET"}, {":scheme", "https"}, {":authority", "api.test"}}, "by https"},
+	{{{":method", "GET"}, {":scheme", "http"}, {":authority", "api.test"}, {":path", "/"}},
+	 "by https"},
+	{{{":method", "GET"}, {":scheme", "https"}, {":authority", "evil"}, {":path", "/"}},
+	 "another host"},
+	{{{":method", "GET"}, {":scheme", "https"}, {":authority", "api.test:80"}, {":path", "/"}},
+	 "another host"},
+	{{{":method", "GET"}, {":scheme", "https"}, {":authority", "u@api.test"}, {":path", "/"}},
+	 "another host"},
+	{{{":method", "GET"}, {":scheme", "https"}, {":authority", "api.test"}, {":path", "x"}},
+	 "for a path"},
+	{{{":method", "GET"},
+	  {":scheme", "https"},
+	  {":authority", "api.test"},
+	  {":path", "http://evil.test/"}},
+	 "for a path"},
+	{{{":method", "GET"},
+	  {":scheme", "https"},
+	  {":authority", "api.test"},
+	  {":path", "/ HTTP/1.1"}},
+	 "characters that none has"},
+	{{{":method", "GET /x"}, {":scheme", "https"}, {":authority", "api.test"}, {":path", "/"}},
+	 "no method"},
+	{{{":method", "CONNECT"}, {":authority", "api.test"}}, "tunnel"},
+	{{{":method", "CONNECT"},
+	  {":protocol", "websocket"},
+	  {":authority", "api.test"},
+	  {":path", "/"}},
+	 "tunnel"},
+	{{{":method", "GET"}, {":method", "GET"}, {":authority", "api.test"}, {":path", "/"}},
+	 "twice"},
+	{{{":method", "GET"},
+	  {":scheme", "https"},
+	  {":authority", "api.test"},
+	  {":path", "/?key=" PLACE}},
+	 "first line"},
+	{{{":method", "GET"}, {":status", "200"}}, "none has"},
+	{{{":method", "GET"}, {"x", "y"}, {":path", "/"}}, "behind others"},
+};
+
 static void test_pseudo_fields_that_are_refused(void **state)
 {
-	static const struct {
-		struct pair fields[5];
-		const char *part;
-	} cases[] = {
-		{{{":method", "GET"}, {":scheme", "https"}, {":path", "/"}}, "no :authority"},
-		{{{":scheme", "https"}, {":authority", "api.test"}, {":path", "/"}}, "no method"},
-		{{{":method", "GET"}, {":authority", "api.test"}, {":path", "/"}}, "by https"},
-		{{{":method", "GET"}, {":scheme", "https"}, {":authority", "api.test"}},
-		 "by https"},
-		{{{":method", "GET"},
-		  {":scheme", "http"},
-		  {":authority", "api.test"},
-		  {":path", "/"}},
-		 "by https"},
-		{{{":method", "GET"}, {":scheme", "https"}, {":authority", "evil"}, {":path", "/"}},
-		 "another host"},
-		{{{":method", "GET"},
-		  {":scheme", "https"},
-		  {":authority", "api.test:80"},
-		  {":path", "/"}},
-		 "another host"},
-		{{{":method", "GET"},
-		  {":scheme", "https"},
-		  {":authority", "u@api.test"},
-		  {":path", "/"}},
-		 "another host"},
-		{{{":method", "GET"},
-		  {":scheme", "https"},
-		  {":authority", "api.test"},
-		  {":path", "x"}},
-		 "for a path"},
-		{{{":method", "GET"},
-		  {":scheme", "https"},
-		  {":authority", "api.test"},
-		  {":path", "http://evil.test/"}},
-		 "for a path"},
-		{{{":method", "GET"},
-		  {":scheme", "https"},
-		  {":authority", "api.test"},
-		  {":path", "/ HTTP/1.1"}},
-		 "characters that none has"},
-		{{{":method", "GET /x"},
-		  {":scheme", "https"},
-		  {":authority", "api.test"},
-		  {":path", "/"}},
-		 "no method"},
-		{{{":method", "CONNECT"}, {":authority", "api.test"}}, "tunnel"},
-		{{{":method", "CONNECT"},
-		  {":protocol", "websocket"},
-		  {":authority", "api.test"},
-		  {":path", "/"}},
-		 "tunnel"},
-		{{{":method", "GET"},
-		  {":method", "GET"},
-		  {":authority", "api.test"},
-		  {":path", "/"}},
-		 "twice"},
-		{{{":method", "GET"},
-		  {":scheme", "https"},
-		  {":authority", "api.test"},
-		  {":path", "/?key=" PLACE}},
-		 "first line"},
-		{{{":method", "GET"}, {":status", "200"}}, "none has"},
-		{{{":method", "GET"}, {"x", "y"}, {":path", "/"}}, "behind others"},
-	};
 	struct fixture *fixture = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(pseudo_cases); i++) {
 		http2_head_begin(&fixture->head);
-		for (size_t j = 0; j < ARRAY_SIZE(cases[i].fields) && cases[i].fields[j].name; j++)
-			add(fixture, cases[i].fields[j].name, cases[i].fields[j].value);
-		expect_refused(fixture, true, cases[i].part);
+		for (size_t j = 0;
+		     j < ARRAY_SIZE(pseudo_cases[i].fields) && pseudo_cases[i].fields[j].name; j++)
+			add(fixture, pseudo_cases[i].fields[j].name,
+			    pseudo_cases[i].fields[j].value);
+		expect_refused(fixture, true, pseudo_cases[i].part);
 	}
 }
 

@@ -76,7 +76,7 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_SECRET_TRAILER_BYTES 8192U
 /* HTTP/2 of one connection: what may be under way at once. Windows are what may wait here of a body
  * (RFC 9113, 5.2). */
-#define LIMIT_HTTP2_CONNECTIONS     64U /* of those above; the others are told of HTTP/1.1 alone */
+#define LIMIT_HTTP2_CONNECTIONS     32U /* of those above; the others are told of HTTP/1.1 alone */
 #define LIMIT_HTTP2_STREAMS         100U
 #define LIMIT_HTTP2_UP_WINDOW       65535 /* of a request */
 #define LIMIT_HTTP2_UP_WINDOW_ALL   (256 << 10)
@@ -87,7 +87,7 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_HTTP2_RESETS          1000U /* at once, and so many more a second: */
 #define LIMIT_HTTP2_RESETS_SECOND   33U
 #define LIMIT_HTTP2_CONTINUATIONS   8U
-#define LIMIT_HTTP2_MEMORY_BYTES    (4U << 20) /* of the library's own */
+#define LIMIT_HTTP2_MEMORY_BYTES    (2U << 20) /* of the library's own */
 #define LIMIT_AUTHORITY_BYTES       4096U      /* of its certificate, as text */
 #define LIMIT_SECRET_TRUST_BYTES    (64 << 20) /* of the host's bundle of certificates */
 

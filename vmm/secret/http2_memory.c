@@ -21,7 +21,7 @@ static void *allocate(size_t size, void *user)
 
 	return size > memory->limit - bytes_minimum(memory->used, memory->limit)
 		       ? NULL
-		       : count(memory, malloc(size));
+		       : count(memory, malloc(size ? size : 1));
 }
 
 static void *allocate_zeroed(size_t number, size_t size, void *user)

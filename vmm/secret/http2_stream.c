@@ -34,7 +34,7 @@ static int make_room(struct http2_pipe *pipe, size_t length)
 	bytes = malloc(size);
 	if (!bytes)
 		return -ENOMEM;
-	if (pipe->length)
+	if (pipe->bytes)
 		memcpy(bytes, pipe->bytes + pipe->at, pipe->length);
 	wipe_and_free(pipe->bytes, pipe->size);
 	pipe->bytes = bytes;
