@@ -194,6 +194,32 @@ def test_answers_that_are_none():
             expect(event[0] == EVENT_FAILED and "an answer was stopped" in event[5], f"answer {number}: {event}")
 
 
+def test_bad_servers():
+    """Nothing is sent to one that is not who it says, and a program that can be told so in HTTP/1.1 is."""
+    for named, part in ((dict(name="evil.test"), "hostname mismatch"), (dict(own=True), "self-signed")):
+        context = Run.authority.context(**named)
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        with secret_driver.Secure(context, secret_driver.simple) as server, Run(server.port) as run:
+            with run.connect(protocols=["h2", "http/1.1"]) as made:
+                expect_equal(made.selected_alpn_protocol(), "http/1.1")
+                answer = secret_driver.exchange(made, secret_driver.head(b"x-key: " + PLACE.encode()))
+                expect(answer.startswith(b"HTTP/1.1 502") and part.encode() in answer, f"{named}: {answer!r}")
+            event = run.event()
+            expect(event[0] == EVENT_FAILED and part in event[5], f"{event}")
+            with contextlib.suppress(OSError), run.connect(protocols=["h2"]):
+                raise AssertionError("a program that speaks HTTP/2 alone was answered")
+            expect_equal(server.heads, [])
+    # It agrees to HTTP/2 and speaks something else.
+    for said in (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" + VALUE.encode(), frame(SETTINGS) + frame(PING, payload=b"x"), frame(SETTINGS) + b"\xff" * 100):
+        context = Run.authority.context()
+        context.set_alpn_protocols(["h2"])
+        with secret_driver.Secure(context, lambda server, plain, said=said: (plain.recv(100), plain.sendall(said), plain.recv(65536))) as server, Run(server.port) as run:
+            with guest(run) as peer:
+                stream = peer.ask()
+                expect(stream.status in (0, 502) and (stream.reset or stream.status or peer.over), f"{stream.headers} {stream.reset}")
+                peer.wait(lambda: peer.over)
+
+
 def test_pushes_are_not_taken():
     def push(peer, number, stream):
         block = hpack.Encoder().encode([(b":method", b"GET"), *USUAL[1:]])

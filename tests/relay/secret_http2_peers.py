@@ -6,6 +6,7 @@ curl. What they say comes to 127.0.0.1 in the place of the guest.
 Prints "ok NAME", "not ok NAME: why" or "skip NAME: why" for each test.
 """
 
+import concurrent.futures
 import contextlib
 import hashlib
 import os
@@ -17,6 +18,8 @@ import sys
 import tempfile
 import threading
 import time
+
+sys.path.append("/usr/lib/python3/dist-packages")  # where Debian has gRPC's, for a python3 that is not Debian's
 
 import secret_driver
 from relay_driver import CONNECTED, LIMIT, expect, expect_equal
@@ -167,6 +170,47 @@ def test_nghttp():
             made = process.communicate(timeout=LIMIT)[0]
         expect_equal(len(re.findall(r":status: 200", made)), 20, made[-3000:])
         expect("x-sum: 1" in made, "the trailer")
+
+
+def test_grpc():
+    """Calls of each kind by gRPC's own client and server, with the secret in their metadata; and one whose message has it."""
+    import grpc  # it starts threads
+    key = f"{Run.authority.place}/{HOST}-2-False"
+    told = []
+
+    def one(request, context):
+        told.append(dict(context.invocation_metadata())["x-key"])
+        context.set_trailing_metadata((("x-said", VALUE),))
+        return request + b" " + VALUE.encode()
+
+    def fail(request, context):
+        context.abort(grpc.StatusCode.NOT_FOUND, "none " + VALUE)
+
+    def both(requests, context):
+        for request in requests:
+            yield request + b"!"
+
+    methods = {"One": grpc.unary_unary_rpc_method_handler(one), "Fail": grpc.unary_unary_rpc_method_handler(fail), "Both": grpc.stream_stream_rpc_method_handler(both)}
+    Run.authority.context()
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Test", methods),))
+    port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([(pathlib.Path(key + ".key").read_bytes(), pathlib.Path(key + ".pem").read_bytes())]))
+    server.start()
+    with Run(port) as run, Door(run) as door:
+        credentials = grpc.ssl_channel_credentials(run.certificate.encode())
+        options = (("grpc.ssl_target_name_override", HOST), ("grpc.default_authority", f"{HOST}:{port}"))
+        with grpc.secure_channel(f"127.0.0.1:{door.port}", credentials, options) as channel:
+            answer, call = channel.unary_unary("/Test/One").with_call(b"hello", metadata=(("x-key", PLACE),), timeout=LIMIT)
+            expect_equal((answer, dict(call.trailing_metadata())["x-said"], told), (b"hello " + PLACE.encode(), PLACE, [VALUE]))
+            expect_equal(channel.unary_unary("/Test/One")(b"x" * 3_000_000, metadata=(("x-key", PLACE),), timeout=LIMIT)[:3], b"xxx")
+            expect_equal(list(channel.stream_stream("/Test/Both")(iter([b"%d" % i for i in range(200)]), timeout=LIMIT)), [b"%d!" % i for i in range(200)])
+            for method, message, code in (("Fail", b"x", grpc.StatusCode.NOT_FOUND), ("One", PLACE.encode(), grpc.StatusCode.PERMISSION_DENIED)):
+                try:
+                    channel.unary_unary(f"/Test/{method}")(message, metadata=(("x-key", PLACE),), timeout=LIMIT)
+                    raise AssertionError("it succeeded")
+                except grpc.RpcError as error:
+                    expect(error.code() == code and VALUE not in error.details(), f"{method}: {error.code()} {error.details()}")
+    server.stop(None)
 
 
 if __name__ == "__main__":
