@@ -7,7 +7,7 @@
 
 #include "vmm/base/bytes.h"
 
-#define PIPE_BYTES_MIN 16384U
+#define PIPE_BYTES_MIN 4096U
 
 static void wipe_and_free(char *bytes, size_t length)
 {
@@ -16,11 +16,26 @@ static void wipe_and_free(char *bytes, size_t length)
 	free(bytes);
 }
 
+/* Moves what is there into @size bytes, at their start. */
+static int change_room(struct http2_pipe *pipe, size_t size)
+{
+	char *bytes = malloc(size);
+
+	if (!bytes)
+		return -ENOMEM;
+	if (pipe->bytes)
+		memcpy(bytes, pipe->bytes + pipe->at, pipe->length);
+	wipe_and_free(pipe->bytes, pipe->size);
+	pipe->bytes = bytes;
+	pipe->size = size;
+	pipe->at = 0;
+	return 0;
+}
+
 /* Makes room for @length more, at the end of what is there. */
 static int make_room(struct http2_pipe *pipe, size_t length)
 {
 	size_t size = pipe->size ? pipe->size : PIPE_BYTES_MIN;
-	char *bytes;
 
 	if (pipe->bytes && pipe->at + pipe->length + length <= pipe->size)
 		return 0;
@@ -31,16 +46,7 @@ static int make_room(struct http2_pipe *pipe, size_t length)
 		pipe->at = 0;
 		return 0;
 	}
-	bytes = malloc(size);
-	if (!bytes)
-		return -ENOMEM;
-	if (pipe->bytes)
-		memcpy(bytes, pipe->bytes + pipe->at, pipe->length);
-	wipe_and_free(pipe->bytes, pipe->size);
-	pipe->bytes = bytes;
-	pipe->size = size;
-	pipe->at = 0;
-	return 0;
+	return change_room(pipe, size);
 }
 
 int http2_pipe_add(struct http2_pipe *pipe, const void *bytes, size_t length)
@@ -64,17 +70,21 @@ static void give_room_back(struct http2_pipe *pipe)
 size_t http2_pipe_take(struct http2_pipe *pipe, void *bytes, size_t size)
 {
 	const size_t length = (size_t)bytes_minimum(size, pipe->length);
+	size_t enough = pipe->size;
 
 	if (!length)
 		return 0;
 	memcpy(bytes, pipe->bytes + pipe->at, length);
 	pipe->at += length;
 	pipe->length -= length;
-	/* Many streams that once had much have nothing now. */
-	if (!pipe->length && (pipe->over || pipe->size > PIPE_BYTES_MIN))
+	/* Of many streams that once had much each may have little now. Where there is no memory for
+	 * less the room stays. */
+	while (enough > PIPE_BYTES_MIN && pipe->length <= enough / 4)
+		enough /= 2;
+	if (!pipe->length)
 		give_room_back(pipe);
-	else if (!pipe->length)
-		pipe->at = 0;
+	else if (enough < pipe->size)
+		change_room(pipe, enough);
 	return length;
 }
 
