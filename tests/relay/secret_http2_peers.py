@@ -210,6 +210,7 @@ def test_grpc():
                     raise AssertionError("it succeeded")
                 except grpc.RpcError as error:
                     expect(error.code() == code and VALUE not in error.details(), f"{method}: {error.code()} {error.details()}")
+                    expect(("no header, where no secret is put" if method == "One" else "none " + PLACE) in error.details(), error.details())
     server.stop(None)
 
 

@@ -137,63 +137,18 @@ static void stop_answer(struct http2_stream *stream)
 		http2_consume(stream, HTTP2_SERVER, length);
 }
 
-void http2_cancel(struct http2_stream *stream, uint32_t code)
+void http2_stop(struct http2_stream *stream)
 {
 	stop_request(stream);
 	stop_answer(stream);
+}
+
+void http2_cancel(struct http2_stream *stream, uint32_t code)
+{
+	http2_stop(stream);
 	if (stream->guest_id)
 		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_GUEST], NGHTTP2_FLAG_NONE,
 					  stream->guest_id, code);
-}
-
-/* An answer of ours, if none has begun. */
-static void answer_refused(struct http2_stream *stream, enum relay_event_type type,
-			   const char *sentence)
-{
-	char text[RELAY_EVENT_TEXT_BYTES + 16], size[16];
-	const int length = snprintf(text, sizeof(text), "mvagent: %s\n", sentence);
-	const nghttp2_data_provider body = http2_provider(stream);
-	struct http2_head *head = &stream->http2->trailer;
-
-	stop_request(stream);
-	stop_answer(stream);
-	snprintf(size, sizeof(size), "%d", length);
-	http2_head_begin(head);
-	http2_head_add(head, ":status", 7, type == RELAY_EVENT_DENIED ? "403" : "502", 3, false);
-	http2_head_add(head, "content-type", 12, "text/plain; charset=utf-8", 25, false);
-	http2_head_add(head, "content-length", 14, size, strlen(size), false);
-	http2_head_take_as_is(head);
-	stream->answered = true;
-	stream->down.over = true;
-	if (http2_pipe_add(&stream->down, text, (size_t)length) < 0 ||
-	    nghttp2_submit_response(stream->http2->sessions[HTTP2_GUEST], stream->guest_id,
-				    head->wire, head->wire_count, &body) < 0)
-		http2_cancel(stream, NGHTTP2_INTERNAL_ERROR);
-}
-
-static void refuse(struct http2_stream *stream, enum relay_event_type type, const char *what,
-		   const char *reason)
-{
-	const struct http2_plan *plan = &stream->http2->plan;
-	char text[RELAY_EVENT_TEXT_BYTES];
-
-	snprintf(text, sizeof(text), "%s:%u: %s was stopped: it %s", plan->target.host,
-		 plan->target.port, what, reason);
-	plan->tell(plan->user, type, text);
-	if (stream->guest_id && !stream->answered)
-		answer_refused(stream, type, text);
-	else
-		http2_cancel(stream, NGHTTP2_INTERNAL_ERROR);
-}
-
-void http2_refuse_request(struct http2_stream *stream, const char *reason)
-{
-	refuse(stream, RELAY_EVENT_DENIED, "a request", reason);
-}
-
-void http2_refuse_answer(struct http2_stream *stream, const char *reason)
-{
-	refuse(stream, RELAY_EVENT_FAILED, "an answer", reason);
 }
 
 /* Both sides have ended it. */

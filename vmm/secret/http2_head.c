@@ -321,6 +321,19 @@ int http2_head_rewrite(struct http2_head *head, bool ends, const struct http_tar
 	return 0;
 }
 
+bool http2_head_says(struct http2_head *head, const char *name, const char *beginning)
+{
+	for (unsigned int i = 0; i < head->count; i++) {
+		const struct span value = value_of(head, &head->fields[i]);
+
+		if (span_is(name_of(head, &head->fields[i]), name) &&
+		    value.length >= strlen(beginning) &&
+		    strncasecmp(value.at, beginning, strlen(beginning)) == 0)
+			return true;
+	}
+	return false;
+}
+
 void http2_head_take_as_is(struct http2_head *head)
 {
 	for (unsigned int i = 0; i < head->count; i++)

@@ -53,6 +53,9 @@ int http2_head_check_trailer(struct http2_head *head, char reason[HTTP_REASON_BY
  * before and after. Returns the status, 0 where there is none (in a trailer); or -1: .objection. */
 int http2_head_mask(struct http2_head *head, struct masker *masker);
 
+/* Whether a field of that name has a value that begins like that. */
+bool http2_head_says(struct http2_head *head, const char *name, const char *beginning);
+
 /* What is to be sent are the fields as they came. */
 void http2_head_take_as_is(struct http2_head *head);
 

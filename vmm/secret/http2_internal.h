@@ -50,11 +50,14 @@ void http2_resume(struct http2_stream *stream, enum http2_side side);
 /* Bytes of a body came from a side and are gone: it may send as many more. */
 void http2_consume(struct http2_stream *stream, enum http2_side side, size_t length);
 
+/* Nothing more of what the two say in this stream passes. */
+void http2_stop(struct http2_stream *stream);
+
 /* Ends the stream on both sides. @code: for the guest. */
 void http2_cancel(struct http2_stream *stream, uint32_t code);
 
-/* Stops all of it, and says so: to the user, and to the guest if nothing of an answer is on its
- * way.
+/* (http2_refusal.c) Stops all of it, and says so: to the user, and to the guest if nothing of an
+ * answer is on its way.
  * @reason: as what follows "its request " or "its answer ". */
 void http2_refuse_request(struct http2_stream *stream, const char *reason);
 void http2_refuse_answer(struct http2_stream *stream, const char *reason);

@@ -52,6 +52,7 @@ static void begin_request(struct http2_stream *stream, bool ends)
 	char reason[HTTP_REASON_BYTES];
 	struct http_request request;
 
+	stream->grpc = http2_head_says(head, "content-type", "application/grpc");
 	if (http2_head_rewrite(head, ends, &http2->plan.target, &request, reason) < 0) {
 		http2_refuse_request(stream, reason);
 		return;

@@ -35,6 +35,7 @@ struct http2_stream {
 	bool deaf;                   /* nothing more of the request goes to the server */
 	bool mute;                   /* nothing more of the answer goes to the guest */
 	bool without_body;           /* a request of a kind that hardly has one */
+	bool grpc;                   /* a call */
 	struct http2_pipe up, down;
 	struct http2_rest rest;
 	struct stream_search search; /* for placeholders where none belongs */
