@@ -290,6 +290,25 @@ def test_ends():
         expect_equal(peer.ask().reset, h2.errors.ErrorCodes.INTERNAL_ERROR)
 
 
+def test_pings_and_windows_that_change():
+    """Each side is answered by mvagent-secret; a window that shrinks and grows is kept to."""
+    def answer(peer, number, stream):
+        peer.h2.ping(b"12345678")
+        peer.say(number, b"x" * 200_000)
+
+    with serve(answer) as (server, run), guest(run) as peer:
+        peer.h2.ping(b"abcdefgh")
+        peer.flush()
+        for window in (1000, 100, 70_000):
+            peer.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window})
+            peer.agreed = False
+            peer.flush()
+            peer.wait(lambda: peer.agreed)
+            number = peer.begin()
+            expect_equal(len(peer.finish(number).body), 200_000, f"all of it, by a window of {window}")
+        expect_equal((peer.pings, server.peers[0].pings), (1, 3), "answers to PING")
+
+
 def test_slow_readers():
     """One that takes nothing holds up neither the other streams nor much memory."""
     data = os.urandom(1 << 20)
