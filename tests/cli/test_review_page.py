@@ -151,10 +151,11 @@ def plain(html):
     return text.split()
 
 
-def expect_words(html, printed):
-    """Every word of every cell and paragraph is on paper, but for those that were cut."""
-    printed = printed.lower()  # a style may make capitals
-    missing = [word for cell in re.findall("<(?:td|p|text)[^>]*>(.*?)</(?:td|p|text)>", html) for word in plain(cell.lower())
+def expect_words(html, printed, cut):
+    """Every word of every cell and paragraph is on paper, but for the cells that are known to be cut."""
+    printed, cut = printed.lower(), {"".join(text.split()) for text in cut}  # a style may make capitals
+    cells = [cell for cell in re.findall("<(?:td|p|text)[^>]*>(.*?)</(?:td|p|text)>", html) if "".join(plain(cell)) not in cut]
+    missing = [word for cell in cells for word in plain(cell.lower())
                if word not in printed and word.replace("-", "") not in printed.replace("- ", "").replace("-", "") and len(word) < 30]
     assert not missing, missing
 
@@ -167,9 +168,10 @@ def test_all_words_are_on_paper():
             if page.name == "long.html":
                 continue
             html = page.read_text()
+            cut = measure(html, place)["cut"]
             for paper in PAPERS:
                 printed = text_of(print_page(page, paper, place), place)
-                expect_words(html, printed)
+                expect_words(html, printed, cut)
                 for words in ("Can it read a file two", "Is that the auth-bug", "Signed (Ed25519)"):
                     assert words in printed, (page.name, words)
         assert "OPEN" in text_of(print_page(place / "opened.html", "A4", place), place)

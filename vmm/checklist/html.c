@@ -25,7 +25,7 @@
 /* Nothing grows: a cell has three lines (.k), a line of the foot two, so that the page is one page
  * whatever is in it. */
 static const char style[] =
-	"@page{margin:8mm}*{box-sizing:border-box}"
+	"@page{margin:7mm}*{box-sizing:border-box}"
 	"body{font:6pt/1.14 'DejaVu Sans','Liberation Sans',Arial,sans-serif;color:#000;"
 	"background:#fff;width:190mm;margin:0 auto}"
 	"h1{font-size:11pt;line-height:1.1;margin:0}p{margin:.4mm 0}"
