@@ -8,7 +8,10 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import shlex
+import shutil
+import socket
 import ssl
 import subprocess
 import threading
@@ -158,6 +161,49 @@ def test_clients():
             expect_equal(used[("API_KEY", "api.test")], 5, "uses of API_KEY")
             expect(used[("TOKEN", "api.test")] >= 2, f"uses of TOKEN: {used}")
             expect(outcome["network"]["secrets_masked"] >= 5, f"{outcome['network']['secrets_masked']} were masked")
+
+
+@contextlib.contextmanager
+def nghttpd(place):
+    """A server for api.test that speaks HTTP/2 alone: its port. What it hears is in @place/heard."""
+    if not shutil.which("nghttpd"):
+        raise harness.Skip("there is no nghttpd on this host")
+    authority(place, "api.test")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with open(place / "heard", "wb") as heard:
+        process = subprocess.Popen(["nghttpd", "-v", "-a", "127.0.0.1", "-d", str(place / "files"), "--echo-upload", str(port), "server.key", "server.pem"],
+                                   cwd=place, stdout=heard, stderr=heard)
+    try:
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_http2():
+    """curl and nghttpd: a key in a head and in an answer, a body each way, 40 streams at once, a key where none belongs."""
+    with directory() as place, directory() as tools:
+        tool("curl", tools)
+        (place / "files").mkdir()
+        (place / "files/said").write_text(f"you said {KEY}\n")
+        with nghttpd(place) as port, Names({"api.test": ["127.0.0.1"]}) as names:
+            url = f"https://api.test:{port}"
+            curl = f"LD_LIBRARY_PATH={tools} {tools}/curl -sS --http2"
+            script = (f"key=\"x-api-key: $API_KEY\"; cd /tmp;"
+                      f"{curl} -w '%{{http_version}} %{{http_code}}\\n' -H \"$key\" {url}/said | sed s/$API_KEY/PLACE/;"
+                      f"head -c 4000000 /dev/zero | {curl} -H \"$key\" --data-binary @- -o up -w '%{{http_version}} %{{http_code}}\\n' {url}/up;"
+                      "head -c 4000000 /dev/zero | cmp - up && echo same;"
+                      f"{curl} -Z --parallel-max 40 -H \"$key\" \"{url}/said?[1-40]\" | grep -c \"^you said $API_KEY\";"
+                      f"{curl} -w '%{{http_version}} %{{http_code}}\\n' \"{url}/said?$API_KEY\" | cut -c1-8;")
+            result, outcome = run_json(*ways(names, f"127.0.0.1:{port}"), "--secret", f"API_KEY@api.test:{port}", "--share", f"{tools}:ro",
+                                       "--", "sh", "-c", script, env=host(place), limit=200)
+            expect_equal(result.out.splitlines(), ["you said PLACE", "2 200", "2 200", "same", "40", "mvagent:", "2 403"], f"{result.err[-1500:]}")
+            heard = re.sub(r"\x1b\[[0-9;]*m", "", (place / "heard").read_text(errors="replace"))
+            expect_equal(heard.count(f"x-api-key: {KEY}"), 42, "times that the server got the key")
+            expect_in(f"api.test:{port}: a request was stopped: it has the placeholder of API_KEY in its first line", result.err)
+            used = {secret["name"]: secret["used"] for secret in outcome["network"]["secrets"]}
+            expect_equal((used, outcome["network"]["secrets_masked"]), ({"API_KEY": 42}, 41), "what was used and masked")
 
 
 HOLD = r"""
