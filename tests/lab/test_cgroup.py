@@ -112,6 +112,17 @@ def test_group_of_a_killed_mvagent_is_removed():
         expect_equal(groups(), [], "groups after the next run")
 
 
+def test_group_of_an_earlier_process_of_the_same_number_is_removed():
+    """Left by one that was killed, with limits under which nothing could run."""
+    with control_groups(), directory() as place:
+        (ROOT / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+        stale = 'mkdir "$0/mvagent-$$" && echo 1 >"$0/mvagent-$$/pids.max" && exec "$@"'
+        command = [harness.MVAGENT, "run", *harness.ROOT, "--share", str(place), "--cgroup", "memory=512M", *GUEST, "--", "echo", "ran"]
+        done = subprocess.run(["sh", "-c", stale, str(ROOT), *command], capture_output=True, check=False, timeout=harness.LIMIT)
+        expect_equal((done.returncode, done.stdout), (0, b"ran\n"), done.stderr.decode())
+        expect_equal(groups(), [], "groups left")
+
+
 def test_a_group_that_was_delegated():
     with control_groups():
         delegated = ROOT / "delegated"

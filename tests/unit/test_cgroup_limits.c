@@ -28,7 +28,7 @@ static void test_words_add_up(void **state)
 
 	(void)state;
 	assert_int_equal(cgroup_limits_parse(&limits, "pids=64"), 0);
-	assert_int_equal(cgroup_limits_parse(&limits, "cpu=50"), 0);
+	assert_int_equal(cgroup_limits_parse(&limits, "cpu=50%"), 0);
 	assert_int_equal(limits.pids, 64);
 	assert_int_equal(limits.cpu_percent, 50);
 	assert_int_equal(limits.memory_mib, 0);
@@ -50,6 +50,9 @@ static void test_mistakes(void **state)
 		{"pids=many", "64 or more"},
 		{"cpu=-1", "percent"},
 		{"cpu=0%", "percent"},
+		{"cpu=2", "50% is half of one, 200% two"},
+		{"cpu=", "percent"},
+		{"cpu=1.5%", "percent"},
 		{"io=fast", "per second"},
 		{"pids=100,", "with commas between"},
 		{"pids=100,pids=200", "pids=200 is given twice"},

@@ -34,8 +34,8 @@ static unsigned int needed_controllers(const struct cgroup_limits *limits)
 	       (limits->io_mib ? 1U << CGROUP_IO : 0);
 }
 
-/* Removes the groups of runs whose mvagent was killed. Those that are in use stay (EBUSY). How many
- * were removed. */
+/* Removes the groups of runs whose mvagent was killed; one of this process's number is that of an
+ * earlier process. Those that are in use stay (EBUSY). How many were removed. */
 static unsigned int sweep(int parent_fd)
 {
 	int fd = openat(parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -54,8 +54,9 @@ static unsigned int sweep(int parent_fd)
 		if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
 			continue;
 		pid = (pid_t)strtol(name + strlen(PREFIX), NULL, 10);
-		if (pid > 0 && kill(pid, 0) < 0 && errno == ESRCH &&
-		    unlinkat(parent_fd, name, AT_REMOVEDIR) == 0)
+		if (pid <= 0 || (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH)))
+			continue;
+		if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0)
 			removed++;
 	}
 	closedir(directory);
@@ -200,7 +201,8 @@ int cgroup_make(struct cgroup *cgroup, const struct cgroup_limits *limits, const
 	if (error)
 		return error;
 	sweep(cgroup->parent_fd);
-	if (mkdirat(cgroup->parent_fd, cgroup->name, 0755) < 0 && errno != EEXIST)
+	/* With limits of its own; one that is in use is another's, of another pid namespace. */
+	if (mkdirat(cgroup->parent_fd, cgroup->name, 0755) < 0)
 		return log_errno(-errno, "--cgroup: cannot make %s", cgroup->path);
 	cgroup->fd = openat(cgroup->parent_fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (cgroup->fd < 0)

@@ -16,11 +16,13 @@ static int read_size(const char *text, uint64_t *mib)
 	return number_parse_mib(text, LIMIT_CGROUP_MIB, mib);
 }
 
-/* 150%, or 150. */
+/* 150%. Without the sign it might be meant as processors. */
 static int read_percent(const char *text, uint64_t *percent)
 {
 	static const struct number_unit units[] = {{'%', 1}, {0}};
 
+	if (!*text || text[strlen(text) - 1] != '%')
+		return -EINVAL;
 	return number_parse_scaled(text, units, LIMIT_CGROUP_PERCENT, percent);
 }
 
@@ -42,7 +44,7 @@ static int parse_one(struct cgroup_limits *limits, const char *text, size_t leng
 		{"pids=", &limits->pids, read_pids,
 		 "a number of processes and threads, 64 or more: mvagent's own count"},
 		{"cpu=", &limits->cpu_percent, read_percent,
-		 "a part of one processor's time in percent, such as 150%"},
+		 "percent of one processor's time with the sign: 50% is half of one, 200% two"},
 		{"io=", &limits->io_mib, read_size,
 		 "a size per second in MiB, or with suffix M or G"},
 	};
