@@ -392,6 +392,21 @@ static void machine_check_end(struct selftest_machine *machine)
 		machine_fail(machine, "the machine ended without a sentence");
 }
 
+/* What is not as it was on the host is said beside what was wrong before. */
+static void machine_check_place(struct selftest_machine *machine)
+{
+	struct selftest_result *result = machine->result;
+	char changed[sizeof(result->why)];
+	const size_t length = result->held ? 0 : strlen(result->why);
+
+	if (!selftest_place_check(&machine->setup->place, changed, sizeof(changed)))
+		return;
+	if (result->held)
+		machine_fail(machine, "%s", changed);
+	else
+		snprintf(result->why + length, sizeof(result->why) - length, "; and %s", changed);
+}
+
 static void machine_destroy(struct selftest_machine *machine)
 {
 	for (unsigned int i = 0; i < PROCESSES; i++)
@@ -430,8 +445,7 @@ int selftest_machine_run(struct selftest_setup *setup, const struct selftest_att
 		machine_end_processes(&machine);
 		machine_check_end(&machine);
 		machine_check_report(&machine);
-		if (selftest_place_check(&setup->place, result->why, sizeof(result->why)))
-			result->held = false;
+		machine_check_place(&machine);
 	}
 	result->seconds = (double)(clock_monotonic_ns() - machine.begin) / 1e9;
 	machine_destroy(&machine);
