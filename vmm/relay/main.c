@@ -156,9 +156,12 @@ static int run(const struct options *options, struct relay_plan *plan)
 	}
 	plan->connections = connections_allowed();
 	/* Waiting is all that it needs a ring for, and sockets are best kept out of one. */
-	if (!error)
+	if (!error) {
 		error = loop_create(&loop, LOOP_CAPACITY_MAX, LOOP_BACKEND_EPOLL);
-	error = error ? error : loop_enable(loop);
+		error = error ? error : loop_enable(loop);
+		if (error)
+			log_errno(error, "cannot make an event loop");
+	}
 	/* Reads the host's /etc/resolv.conf and its like, which the jail closes. */
 	error = error ? error : relay_create(&relay, loop, plan);
 	if (!error)

@@ -109,8 +109,11 @@ static void send_answer(const struct relay *relay, const struct lend_message *an
 	/* mvagent-vmm always reads on: its questions do not wait for us. */
 	int error = fd_send(relay->lender_fd, answer, sizeof(*answer), &fd, fd >= 0 ? 1 : 0);
 
+	/* Without an answer the guest would wait for ever: it is refused, or the run ends. */
+	if (error && error != -EPIPE && fd >= 0)
+		error = fd_send(relay->lender_fd, answer, sizeof(*answer), NULL, 0);
 	if (error && error != -EPIPE)
-		log_errno(error, "cannot answer mvagent-vmm");
+		loop_stop(relay->loop, log_errno(error, "cannot answer mvagent-vmm"));
 }
 
 /* One end for the guest, one for us; none when there are connections enough. */

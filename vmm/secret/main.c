@@ -178,9 +178,12 @@ static int run(struct options *options, const struct secret_set *secrets)
 
 	plan.authority = authority;
 	fd_close(&options->trust_fd);
-	if (!error)
+	if (!error) {
 		error = loop_create(&loop, BROKER_LOOP_CAPACITY, LOOP_BACKEND_EPOLL);
-	error = error ? error : loop_enable(loop);
+		error = error ? error : loop_enable(loop);
+		if (error)
+			log_errno(error, "cannot make an event loop");
+	}
 	error = error ? error : broker_create(&broker, loop, &plan);
 	error = error ? error : tell_authority(authority, options->ready_fd);
 	fd_close(&options->ready_fd);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "vmm/base/log.h"
+
 size_t relay_encode_request(const struct relay_request *request, uint8_t bytes[RELAY_REQUEST_BYTES])
 {
 	bytes[0] = RELAY_VERSION;
@@ -44,5 +46,7 @@ int relay_tell_walls(int event_fd, const char *process, uint8_t walls)
 	struct relay_event event = {.type = RELAY_EVENT_WALLS, .sent = walls};
 
 	snprintf(event.text, sizeof(event.text), "%s", process);
-	return send(event_fd, &event, sizeof(event), MSG_NOSIGNAL) < 0 ? -errno : 0;
+	if (send(event_fd, &event, sizeof(event), MSG_NOSIGNAL) >= 0)
+		return 0;
+	return log_errno(-errno, "cannot tell mvagent how this process is confined");
 }
