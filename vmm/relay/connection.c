@@ -60,7 +60,9 @@ static void answer(struct connection *connection, enum relay_status status)
 {
 	const uint8_t byte = (uint8_t)status;
 
-	send(connection->guest_fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* Without it what follows would be taken for it, or be waited for. */
+	if (send(connection->guest_fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
+		shutdown(connection->guest_fd, SHUT_RDWR);
 }
 
 static void deny(struct connection *connection, const char *sentence)
