@@ -335,6 +335,9 @@ static pid_t start(char **command)
 		die("cannot start");
 	if (ptrace(PTRACE_SEIZE, child, NULL, options))
 		die("cannot trace");
+	/* What the command was given is its own: whoever waits for its end must not wait for this
+	 * one. */
+	close_range(REPORT_FD + 1, ~0U, 0);
 	kill(child, SIGCONT);
 	return child;
 }

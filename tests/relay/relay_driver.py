@@ -115,6 +115,7 @@ class Relay:
         """Asks for a connection, with @data behind the request, and waits for nothing."""
         host = host if isinstance(host, bytes) else host.encode()
         made = self.stream()
+        expect(made, "the relay lends no stream")
         made.sendall(struct.pack("<BBHBB", 1, 1, port, len(host), 0) + host + data)
         return made
 
