@@ -102,8 +102,8 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_SIGN_ANSWER_BYTES  262144U
 #define LIMIT_SIGN_CONNECTIONS   16U
 #define LIMIT_SIGN_USER_BYTES    64U /* of the name that logs in */
-/* Signatures that the user's agent did not want to make: whoever is asked before each one is not asked
- * again and again until he gives in. */
+/* Signatures that the user's agent did not want to make: whoever is asked before each one is not
+ * asked again and again until he gives in. */
 #define LIMIT_SIGN_REFUSALS 3U
 
 /* Small devices: what one request may ask for */

@@ -66,7 +66,7 @@ struct run_options {
 	bool trap_registers;
 	bool no_io_uring;
 	bool allow_degraded;
-	bool no_notes; /* of the host's changes to the guest */
+	bool no_notes;                  /* of the host's changes to the guest */
 	struct run_variables variables; /* --env and --env-file */
 	unsigned int reason_count;
 	struct run_reason reasons[LIMIT_RUN_REASONS];
