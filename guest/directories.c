@@ -50,6 +50,29 @@ int directories_make(const char *path, const struct directory_owner *owner)
 	return make_one(path, owner);
 }
 
+int directories_let_through(const char *path)
+{
+	char prefix[PATH_MAX];
+	const size_t length = strlen(path);
+	struct stat status;
+
+	if (length >= sizeof(prefix))
+		return -ENAMETOOLONG;
+	memcpy(prefix, path, length + 1);
+	for (size_t index = 1; index < length; index++) {
+		if (prefix[index] != '/')
+			continue;
+		prefix[index] = 0;
+		if (stat(prefix, &status) < 0)
+			return -errno;
+		if (!(status.st_mode & S_IXOTH) &&
+		    chmod(prefix, (status.st_mode & 07777) | S_IXGRP | S_IXOTH) < 0)
+			return -errno;
+		prefix[index] = '/';
+	}
+	return 0;
+}
+
 int directories_make_home(const struct directory_owner *owner)
 {
 	struct stat status;

@@ -20,6 +20,11 @@ int directories_contain(const char *directory, const char *path);
  * -errno. */
 int directories_make(const char *path, const struct directory_owner *owner);
 
+/* Lets everybody through the directories above @path, which is absolute: an image may keep its
+ * /root for root, and the user have something below it that the agent is to work in. 0 or -errno.
+ */
+int directories_let_through(const char *path);
+
 /* Makes the owner's home and sees to it that it belongs to the owner. 0 or -errno. */
 int directories_make_home(const struct directory_owner *owner);
 

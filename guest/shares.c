@@ -32,6 +32,8 @@ static int mount_share(const struct session_share *share, bool make,
 	if (share->read_only)
 		flags |= MS_RDONLY;
 	error = make ? directories_make(share->path, owner) : 0;
+	if (!error && make && owner->uid)
+		error = directories_let_through(share->path);
 	if (error)
 		return error;
 	return mount(share->tag, share->path, "virtiofs", flags, NULL) < 0 ? -errno : 0;

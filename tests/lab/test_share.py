@@ -239,6 +239,17 @@ def test_work_tree_behind_a_symlink():
         expect_equal(run_ok("--share", place / "link", "--", "cat", "file").out, "x")
 
 
+def test_share_below_what_is_roots():
+    """The agent reaches it by its path, though the image keeps what is above it for root; that itself stays as it was."""
+    with directory() as place:
+        (place / "file").write_text("here\n")
+        script = "cat /root/src/repo/file && cd /root/src/repo && pwd && id -u && ls /root; stat -c %a /root"
+        result = run_ok("--share", place, "--at", "/root/src/repo", "--", "sh", "-c", script)
+        lines = result.out.splitlines()
+        expect_equal((lines[:2], lines[3:]), (["here", "/root/src/repo"], ["711"]), f"as user {lines[2]}: {result.err}")
+        expect(lines[2] != "0" and "Permission denied" in result.err, f"/root is open to the agent: {result.err}")
+
+
 def test_unreadable_work_tree():
     if os.getuid() == 0:
         raise Skip("root can read everything")
