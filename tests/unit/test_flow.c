@@ -2,10 +2,13 @@
 /* Bytes from one socket to another, as many as are allowed. */
 #include "vmm/base/flow.h"
 
+#include <errno.h>
+#include <seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -111,12 +114,44 @@ static void test_allowance_that_suffices(void **state)
 	assert_int_equal(flow_move(&flow, f->source, f->sink), FLOW_DONE);
 }
 
+/* From here on, in this process, each send fails so. */
+static void fail_sends(uint16_t error)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	if (!filter || seccomp_rule_add(filter, SCMP_ACT_ERRNO(error), SCMP_SYS(sendto), 0) ||
+	    seccomp_load(filter))
+		_exit(99);
+	seccomp_release(filter);
+}
+
+/* No room of the host's is no full sink: there would be no event to wait for. */
+static void test_send_that_fails(void **state)
+{
+	const struct fixture *f = *state;
+	struct flow flow = {0};
+	pid_t child;
+	int status;
+
+	say(f, "lost");
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		fail_sends(ENOBUFS);
+		_exit((int)flow_move(&flow, f->source, f->sink));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), FLOW_BROKEN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_passes_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allowance, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allowance_that_suffices, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_send_that_fails, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("flow", tests, NULL, NULL);

@@ -35,7 +35,7 @@ static ssize_t write_some(struct flow *flow, int sink, const uint8_t *bytes, siz
 
 		if (count < 0 && errno == EINTR)
 			continue;
-		if (count < 0 && (errno == EAGAIN || errno == ENOBUFS))
+		if (count < 0 && errno == EAGAIN)
 			break;
 		if (count < 0)
 			return -errno;
