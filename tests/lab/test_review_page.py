@@ -94,6 +94,8 @@ def test_default_run():
         expect_equal(page["result"]["open"], 0)
         expect_in(f"came back: in {home}/src, {home}, {home}/.local/state/mvagent", lines["above"]["evidence"])
         expect_in("1 repository beside", lines["projects"]["evidence"])
+        printed = dict(text.split("=", 1) for text in lines["environment"]["printed"])
+        expect(printed["PATH"].startswith("/") and "HOME" in printed, f"its environment: {printed}")
         expect("ghp_" not in json.dumps(page), "no secret of the host's is in it")
         expect_clean(home)
         lines, _ = review(work, env, status=1)

@@ -383,6 +383,32 @@ static void test_each_line_was_seen_to_fail(void **state)
 	}
 }
 
+/* Each variable is there to be read; what the user gave is named, and its value is not told. */
+static void test_environment_is_printed(void **state)
+{
+	static const char *const expected[] = {"PATH=/bin", "HOME=***", "API_TOKEN=***"};
+	struct fixture fixture;
+	cJSON *lines, *printed = NULL;
+	const cJSON *line;
+
+	(void)state;
+	fixture_make(&fixture);
+	fixture_replace(fixture_policy(&fixture), "environment", "[\"HOME\"]");
+	fixture_answer(&fixture, "environ:", FINDINGS_AGENT,
+		       "80 PATH=/bin%00HOME=/home/ada%00API_TOKEN=swordfish%00");
+	lines = fixture_judge(&fixture);
+	cJSON_ArrayForEach(line, lines)
+	{
+		if (strcmp(cJSON_GetObjectItem(line, "id")->valuestring, "environment") == 0)
+			printed = cJSON_GetObjectItem(line, "printed");
+	}
+	assert_int_equal(cJSON_GetArraySize(printed), 3);
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(cJSON_GetArrayItem(printed, i)->valuestring, expected[i]);
+	cJSON_Delete(lines);
+	fixture_free(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_odd_record),
 		cmocka_unit_test(test_another_file),
 		cmocka_unit_test(test_each_line_was_seen_to_fail),
+		cmocka_unit_test(test_environment_is_printed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

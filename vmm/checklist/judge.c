@@ -326,6 +326,8 @@ static cJSON *make_line(struct judge *judge)
 	cJSON_AddStringToObject(line, "mechanism", text->mechanism);
 	cJSON_AddStringToObject(line, "not_enforced", text->not_enforced);
 	cJSON_AddItemToObject(line, "opened", judge->opened);
+	if (judge->printed)
+		cJSON_AddItemToObject(line, "printed", judge->printed);
 	return line;
 }
 

@@ -12,10 +12,11 @@ struct judge {
 	const struct checklist_input *input;
 	enum checklist_line line;
 	bool asked;
-	bool fault;    /* something is open that nobody opened, or could not be told */
-	bool guest;    /* rests on the guest's word */
-	bool seen;     /* rests on what was seen outside */
-	cJSON *opened; /* array: what the user opened, each with .by and .why or null */
+	bool fault;     /* something is open that nobody opened, or could not be told */
+	bool guest;     /* rests on the guest's word */
+	bool seen;      /* rests on what was seen outside */
+	cJSON *opened;  /* array: what the user opened, each with .by and .why or null */
+	cJSON *printed; /* array of texts that the line is about, one by one; NULL: none */
 	char faults[JUDGE_TEXT_BYTES];
 	char evidence[JUDGE_TEXT_BYTES];
 };

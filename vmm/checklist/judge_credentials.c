@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "vmm/checklist/judge.h"
+#include "vmm/record/canonical.h"
 #include "vmm/record/mask.h"
 
-#define VALUE_MIN 6 /* a shorter one is found by chance */
+#define VALUE_MIN     6 /* a shorter one is found by chance */
+#define PRINTED_BYTES 512U
 
 static bool is_given(const cJSON *names, const char *text, size_t length)
 {
@@ -38,6 +40,23 @@ static void check_variables(struct judge *judge, const struct finding *finding)
 	}
 	if (!path)
 		judge_fail(judge, "cannot be told: what came back is no environment");
+}
+
+/* Each variable, for somebody to read. Values that the user gave are not mvagent's to show. */
+static void print_variables(struct judge *judge, const struct finding *finding)
+{
+	judge->printed = cJSON_CreateArray();
+	for (size_t at = 0; at < finding->length; at += strlen(finding->data + at) + 1) {
+		const char *entry = finding->data + at;
+		const size_t length = strcspn(entry, "=");
+		const bool given = is_given(judge_policy(judge, "environment"), entry, length);
+		char text[PRINTED_BYTES], *masked = given ? NULL : mask_argument(entry, NULL);
+
+		snprintf(text, sizeof(text), "%.*s=" MASK_TEXT, (int)length, entry);
+		cJSON_AddItemToArray(judge->printed,
+				     canonical_text(masked ? masked : text, PRINTED_BYTES));
+		free(masked);
+	}
 }
 
 /* Values of the host's variables that are secrets, by their names or their form (mask.h), and were
@@ -82,6 +101,8 @@ void judge_environment(struct judge *judge)
 				   "cannot be told: it is larger than what the guest tells of it");
 		else if (finding)
 			check_variables(judge, finding);
+		if (finding && finding->result >= 0 && role == FINDINGS_AGENT)
+			print_variables(judge, finding);
 	}
 	search_values(judge);
 	cJSON_ArrayForEach(name, judge_policy(judge, "environment"))

@@ -30,6 +30,7 @@ static void print_line(const cJSON *line, FILE *stream, bool colour)
 	const char *answer = page_text(line, "answer");
 	const bool good = checklist_passes(line), open = strcmp(answer, "OPEN") == 0;
 	const bool unset = colour && page_is_unset(line);
+	const cJSON *printed;
 	const char *tint = !good ? RED : open ? YELLOW : strcmp(answer, "HOLDS") ? "" : GREEN;
 
 	fprintf(stream, "%s%-9s%s %s%s\n", colour ? tint : "", answer, colour ? PLAIN : "",
@@ -38,6 +39,10 @@ static void print_line(const cJSON *line, FILE *stream, bool colour)
 		fprintf(stream, "          %s%s%s [%s]\n", unset ? RED : "",
 			page_text(line, "evidence"), unset ? PLAIN : "",
 			page_text(line, "seen_by"));
+	cJSON_ArrayForEach(printed, cJSON_GetObjectItem(line, "printed"))
+	{
+		fprintf(stream, "            %s\n", cJSON_GetStringValue(printed));
+	}
 	print_openings(line, stream);
 	fprintf(stream, "          by: %s\n          not enforced: %s\n",
 		page_text(line, "mechanism"), page_text(line, "not_enforced"));
