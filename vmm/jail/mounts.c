@@ -92,14 +92,15 @@ static int mounts_take_directory(const struct jail_directory *directory, int aga
 #define OWN_PROC "/self/fd"
 #endif
 
-/* A directory, and those above it. */
+/* A directory, and those above it: an ordinary user has no power to write where its mode does not
+ * let it. All of it is read-only in the end. */
 static int mounts_make_place(int root_fd, const char *path)
 {
 	char above[64];
 
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
-		if (mkdirat(root_fd, above, 0555))
+		if (mkdirat(root_fd, above, 0755))
 			return -errno;
 	}
 	return mkdirat(root_fd, path, 0555) ? -errno : 0;
