@@ -17,8 +17,6 @@
 #include "vmm/base/log.h"
 #include "vmm/cli/cgroup_parent.h"
 
-#define PREFIX "mvagent-"
-
 /* cpu.max: a part of each such period, microseconds; the kernel's own default. */
 #define CPU_PERIOD_US 100000U
 
@@ -51,9 +49,9 @@ static unsigned int sweep(int parent_fd)
 		const char *name = entry->d_name;
 		pid_t pid;
 
-		if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
+		if (strncmp(name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0)
 			continue;
-		pid = (pid_t)strtol(name + strlen(PREFIX), NULL, 10);
+		pid = (pid_t)strtol(name + strlen(CGROUP_PREFIX), NULL, 10);
 		if (pid <= 0 || (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH)))
 			continue;
 		if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0)
@@ -182,7 +180,7 @@ static int find_parent(struct cgroup *cgroup, unsigned int needed)
 			  reason(error));
 		return error;
 	}
-	snprintf(cgroup->name, sizeof(cgroup->name), PREFIX "%d", getpid());
+	snprintf(cgroup->name, sizeof(cgroup->name), CGROUP_PREFIX "%d", getpid());
 	if ((size_t)snprintf(cgroup->path, sizeof(cgroup->path), "%s/%s", path, cgroup->name) >=
 	    sizeof(cgroup->path))
 		return log_errno(-ENAMETOOLONG, "--cgroup: %s", path);

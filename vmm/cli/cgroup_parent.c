@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vmm/base/fd.h"
@@ -106,13 +107,23 @@ static bool is_ours(int fd)
 	       faccessat(fd, "cgroup.subtree_control", W_OK, AT_EACCESS) == 0;
 }
 
+/* Whether there is no process in a group but this one. */
+static bool is_alone(int fd)
+{
+	char text[32], own[32];
+
+	snprintf(own, sizeof(own), "%d", getpid());
+	return cgroup_file_read(fd, "cgroup.procs", text, sizeof(text)) == 0 &&
+	       strcmp(text, own) == 0;
+}
+
 /* Groups that give controllers to others have no processes themselves, but for the root of all,
- * which has no cgroup.type. */
+ * which has no cgroup.type. This process can go elsewhere: cgroup_parent_enable. */
 static bool may_give(int fd)
 {
 	char text[16];
 
-	return faccessat(fd, "cgroup.type", F_OK, 0) < 0 ||
+	return faccessat(fd, "cgroup.type", F_OK, 0) < 0 || is_alone(fd) ||
 	       (cgroup_file_read(fd, "cgroup.procs", text, sizeof(text)) == 0 && !text[0]);
 }
 
@@ -141,9 +152,26 @@ int cgroup_parent_find(unsigned int needed, char path[PATH_MAX])
 	}
 }
 
+/* A service of systemd that has its group to itself (Delegate=) is the one process in it. Who stops
+ * the service removes what is made here; another run would (cgroup_sweep). */
+static int leave(int parent_fd)
+{
+	int FD_CLEANUP fd = -1;
+	char name[64];
+
+	snprintf(name, sizeof(name), CGROUP_PREFIX "%d-supervisor", getpid());
+	if (mkdirat(parent_fd, name, 0755) && errno != EEXIST)
+		return -errno;
+	fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : cgroup_file_write(fd, "cgroup.procs", "0");
+}
+
 int cgroup_parent_enable(int parent_fd, unsigned int needed)
 {
 	int error = 0;
+
+	if (faccessat(parent_fd, "cgroup.type", F_OK, 0) == 0 && is_alone(parent_fd))
+		error = leave(parent_fd);
 
 	for (unsigned int i = 0; !error && i < CGROUP_CONTROLLERS; i++) {
 		char word[16];

@@ -6,6 +6,9 @@
 #include <limits.h>
 #include <stddef.h>
 
+/* Of the names of our groups; the number of a process follows. */
+#define CGROUP_PREFIX "mvagent-"
+
 /* cgroup.controllers(7)'s names, in the order of struct cgroup_limits. */
 enum cgroup_controller {
 	CGROUP_MEMORY,
@@ -22,7 +25,8 @@ const char *cgroup_controller_name(enum cgroup_controller controller);
  * -ENOENT: there is no cgroup v2; -EACCES: none is the user's; -EOPNOTSUPP: none has them. */
 int cgroup_parent_find(unsigned int needed, char path[PATH_MAX]);
 
-/* Has it give them. 0 or -errno. */
+/* Has it give them; a process that is alone in it goes to a group below, for groups that give have
+ * none. 0 or -errno. */
 int cgroup_parent_enable(int parent_fd, unsigned int needed);
 
 /* The text of a group's file, without its last newline, for which there is room in @text. 0 or
