@@ -3,7 +3,9 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/io_uring.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,16 @@ static const char usage[] =
 	"\n"
 	"Exit status: 0 when it can, 125 when something that is needed is missing.\n";
 
+/* A filter of system calls around mvagent may forbid what the kernel has: that of systemd's
+ * RestrictSUIDSGID= cannot look into its arguments. */
+static bool has_openat2(void)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC};
+	int FD_CLEANUP fd = (int)syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof(how));
+
+	return fd >= 0 || errno != ENOSYS;
+}
+
 static void check_kernel(struct diagnosis *diagnosis)
 {
 	struct check *check = diagnosis_add(diagnosis, "host kernel", true);
@@ -43,6 +55,14 @@ static void check_kernel(struct diagnosis *diagnosis)
 		      (major > 5 || (major == 5 && minor >= 12)); /* mount_setattr */
 	snprintf(check->text, sizeof(check->text), "Linux %s%s", name.release,
 		 check->good ? "" : ": 5.12 or newer is needed");
+	if (check->good && !has_openat2()) {
+		check->good = false;
+		snprintf(
+			check->text, sizeof(check->text),
+			"Linux %s, but a filter around mvagent forbids openat2(2); in a service of "
+			"systemd, leave out RestrictSUIDSGID=",
+			name.release);
+	}
 }
 
 static void check_kvm(struct diagnosis *diagnosis)

@@ -28,8 +28,8 @@ static const char *doctor_landlock_text(int version)
 		return "files (TCP from Linux 6.7 on, signals from 6.12 on)";
 	if (version == 1)
 		return "only for the processes that move no files (for all from Linux 5.19 on)";
-	return "not in this kernel, or not among its security modules (lsm=); Linux 5.19 or newer "
-	       "has it";
+	return "not in this kernel (Linux 5.19 or newer has it), not among its security modules "
+	       "(lsm=), or forbidden by a filter of system calls around mvagent";
 }
 
 /* Ubuntu's own setting, from 23.10 on. */
@@ -77,5 +77,6 @@ void doctor_check_jail(struct diagnosis *diagnosis)
 			 doctor_landlock_text(probe.landlock));
 	doctor_add_layer(diagnosis, "seccomp", probe.filter, true,
 			 probe.filter ? "only the system calls that a process needs"
-				      : "this kernel has no filters for system calls");
+				      : "this kernel has no filters for system calls, or one that "
+					"is around mvagent forbids more");
 }

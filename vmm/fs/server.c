@@ -112,8 +112,10 @@ static int server_open_root(struct fs_server *server, const struct fs_config *co
 
 	if (root_fd < 0)
 		return log_errno(root_fd, root_fd == -ENOSYS
-						  ? "the kernel has no openat2 (Linux 5.6 or "
-						    "newer is needed)"
+						  ? "no openat2(2): the kernel is older than "
+						    "Linux 5.6, or a filter around mvagent "
+						    "forbids it (in a service of systemd, leave "
+						    "out RestrictSUIDSGID=)"
 						  : "cannot open the root of the share");
 	server->root_device = inode_number_of(&status).device;
 	return config->review ? server_open_layers(server, config, root_fd, &status)
