@@ -260,6 +260,25 @@ def test_unreadable_work_tree():
         expect_in("Permission denied", result.err)
 
 
+def test_root_shares_what_is_a_users():
+    """As `sudo mvagent run` does, and a CI job that is root: the agent works as the owner would, and not as root."""
+    if os.getuid():
+        raise Skip("only root can")
+    with directory() as place:
+        (place / "roots").write_text("root's own\n")
+        (place / "roots").chmod(0o600)
+        subprocess.run(["git", "init", "-q", str(place)], check=True)
+        for path in (place, *place.rglob("*")):
+            if path.name != "roots":
+                os.chown(path, 1000, 1000)
+        script = "echo made >new && mkdir d && git status --porcelain && test \"$(stat -c %u .)\" = \"$(id -u)\" && ! cat roots"
+        result = run_ok("--share", place, "--", "sh", "-c", script)
+        expect_in("?? new", result.out)
+        for name in ("new", "d"):
+            expect_equal((place / name).stat().st_uid, 1000, name)
+        expect_in("roots: Permission denied", result.err, "what is root's stays root's")
+
+
 def test_git_as_root_of_the_guest():
     """The share's files belong to whoever runs the command: git asks for no safe.directory, chown to oneself works."""
     with directory() as place:

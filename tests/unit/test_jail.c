@@ -299,6 +299,39 @@ static void test_root_becomes_nobody(void **state)
 	expect_held(0, true, as_nobody);
 }
 
+/* Or the user whose files it is to change, with no power over others'. */
+static int as_owner(void)
+{
+	const struct jail_directory directories[] = {{place.own, true, false},
+						     {place.read, false, false}};
+	struct jail jail = the_jail(directories);
+	struct stat status;
+	int result;
+
+	jail.owner = USER;
+	jail.owner_group = USER + 1;
+	HOLDS(!jail_enter(&jail));
+	HOLDS(getuid() == USER && geteuid() == USER && getegid() == USER + 1 && setuid(0));
+	HOLDS(mknodat(place.own, "made", S_IFREG | 0600, 0) == 0);
+	HOLDS(!fstatat(place.own, "made", &status, 0) && status.st_uid == USER);
+	HOLDS(!unlinkat(place.own, "made", 0));
+	for (unsigned int i = 0; i <= CAP_LAST_CAP; i++)
+		HOLDS(!capabilities_have(i));
+	result = check_files();
+	return result ? result : check_mounts();
+}
+
+static void test_root_becomes_the_owner(void **state)
+{
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* sanitized processes stay root: jail.c */
+#endif
+	if (geteuid())
+		skip();
+	expect_held(0, true, as_owner);
+}
+
 static void test_all_as_root(void **state)
 {
 	(void)state;
@@ -419,6 +452,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_as_root),
 		cmocka_unit_test(test_root_becomes_nobody),
+		cmocka_unit_test(test_root_becomes_the_owner),
 		cmocka_unit_test(test_all_as_user),
 		cmocka_unit_test(test_all_in_a_chroot),
 		cmocka_unit_test(test_mounts_alone),

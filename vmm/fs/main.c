@@ -156,20 +156,27 @@ static void find_root_path(int root_fd, char path[PATH_MAX])
 	path[length < 0 ? 0 : length] = '\0';
 }
 
-/* A share that is only read, or under review, is only read here too. */
+/* A share that is only read, or under review, is only read here too. Root who shares what is
+ * another user's lets this process be that user, so that what the agent makes is theirs too; the
+ * changes of a review are kept below root's own directories. */
 static int confine(const struct fs_options *options, uint8_t *walls)
 {
+	struct stat root = {0};
 	const struct jail_directory directories[] = {
 		{options->root_fd, !options->read_only && options->upper_fd < 0, false},
 		{options->upper_fd, true, true},
 	};
 
+	if (options->upper_fd < 0 && fstat(options->root_fd, &root))
+		return log_errno(-errno, "cannot look at the root of the share");
 	return jail_enter(&(struct jail){
 		.directories = directories,
 		.directory_count = ARRAY_SIZE(directories),
 		.capabilities = CAPABILITIES_FILE_SERVER,
 		.proc = true,
 		.keep_user = true,
+		.owner = root.st_uid,
+		.owner_group = root.st_gid,
 		.allow_degraded = options->allow_degraded,
 		.walls = walls,
 	});

@@ -53,24 +53,26 @@ static int jail_check_walls(const struct jail *jail, int mounts, int landlock)
 }
 
 /* Who changes no files of root's has no business with them: the rest of its life it is nobody, who
- * owns none. (In a user namespace there is no such number; root is no root there.) */
+ * owns none, or who owns those that it changes. (In a user namespace there is no such number; root
+ * is no root there.) */
 static int jail_leave_root(const struct jail *jail)
 {
 	const uint64_t needed = CAPABILITY_BIT(CAP_SETUID) | CAPABILITY_BIT(CAP_SETGID);
+	const uid_t user = jail->keep_user ? jail->owner : NOBODY;
+	const gid_t group = jail->keep_user ? jail->owner_group : NOBODY;
 	int error, death = 0;
 
 #ifdef __SANITIZE_ADDRESS__ /* LeakSanitizer cannot trace what has changed its user */
 	return 0;
 #endif
-	if (geteuid() != 0 || jail->keep_user)
+	if (geteuid() != 0 || !user)
 		return 0;
-	error = capabilities_keep_only(needed);
+	error = capabilities_keep_only(needed | jail->capabilities);
 	if (error)
 		return error;
 	if (prctl(PR_GET_PDEATHSIG, &death, 0, 0, 0))
 		return -errno;
-	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	    setresuid(NOBODY, NOBODY, NOBODY))
+	if (setgroups(0, NULL) || setresgid(group, group, group) || setresuid(user, user, user))
 		return errno == EINVAL || errno == EPERM ? 0 : -errno;
 	/* The change of user has taken back what process_start has set. */
 	return prctl(PR_SET_PDEATHSIG, death, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)

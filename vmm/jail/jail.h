@@ -8,8 +8,8 @@
  *      name and control group namespaces of its own (namespaces.h, vmm/cli/process.c)
  *   2. no new privileges, no core files, no tracing by others
  *   3. an empty mount namespace, with the declared directories only (mounts.h)
- *   4. no capabilities but those declared (capabilities.h); started by root, unless it changes
- *      files of root's, no user but nobody
+ *   4. no capabilities but those declared (capabilities.h); started by root, no user but nobody,
+ *      or the one whose files it changes
  *   5. Landlock: files below the declared directories only, no TCP, no signal to others
  *      (landlock.h)
  *   6. once it is ready to serve: no system call but those of its role (filter.h)
@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct jail_directory {
 	int fd; /* a directory, O_PATH is enough; -1: left out */
@@ -46,8 +47,11 @@ struct jail {
 	bool proc;             /* it opens its own files by /proc/self/fd */
 	bool network;          /* it connects by TCP, and was started with the host's network */
 	bool keep_user;        /* it changes files of the user who started it, also of root */
-	bool allow_degraded;   /* go on without a wall that cannot be put up */
-	uint8_t *walls;        /* unless NULL: gets the walls that were */
+	/* And if root did: the user whose files they are, that it becomes; 0: it stays root. */
+	uid_t owner;
+	gid_t owner_group;
+	bool allow_degraded; /* go on without a wall that cannot be put up */
+	uint8_t *walls;      /* unless NULL: gets the walls that were */
 };
 
 /* Enters stages 2 to 5, for good; this process has one thread. 0 or -errno, with the sentence
