@@ -107,7 +107,8 @@ def test_review_takes_the_options_of_run():
         options = options_of("run")
         assert len(options) > 40, options
         for option in options - {"--help"}:
-            done = mvagent("review", option, "--no-such-option", env=env)
+            # What is next to the option may be its value, and then a file's name.
+            done = mvagent("review", option, "--no-such-option", env=env, cwd=state)
             assert done.returncode == 125 and f"unknown option '{option}'" not in done.stderr, (option, done)
         for option in options_of("review") - options:
             done = mvagent("run", option, "x", "--", "true", env=env)
