@@ -51,7 +51,7 @@ static const char repair_usage[] =
 	"and removes what nobody needs. Records stay as they are, changes under review can be\n"
 	"applied. What a run that goes on has is not touched.\n"
 	"\n"
-	"  --json            the same as JSON: an object with 'told', an array, and the "
+	"  --json            the same as a JSON object: what was found and done, and "
 	"counts\n" DIRECTORY_HELP "\n"
 	"Exit status: 0 all is in order now; 125 something could not be looked at or removed.\n";
 

@@ -38,7 +38,8 @@ static const char apply_usage[] =
 
 static const char discard_usage[] =
 	"usage: mvagent discard [RUN]\n"
-	"Throws a run's changes away, without asking. RUN may be left out if only one has any.\n"
+	"Throws a run's changes away, without asking, and lists them. RUN may be left out if only\n"
+	"one has any.\n"
 	"\n"
 	"  -h, --help        this text\n"
 	"\n"
@@ -53,7 +54,7 @@ static const char runs_usage[] =
 	"\n"
 	"  --repair          after a crash: say which runs did not come to their end and what is\n"
 	"                    left of them, and remove what nobody needs\n"
-	"  --json            as a JSON array\n"
+	"  --json            as a JSON array; with --repair as an object\n"
 	"  --record DIR      where the records are, if not in your state directory\n"
 	"  --keep N          prune: all but the newest N\n"
 	"  --older AGE       prune: those that began longer ago, such as 30d\n"
