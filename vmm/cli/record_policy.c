@@ -76,7 +76,6 @@ static void add_root(cJSON *policy, const struct run_root *root)
 	canonical_add_count(object, "scratch_mib", (double)root->scratch_mib);
 }
 
-/* Nothing is allowed where all of it is empty. */
 /* What a rule is about, wherever it comes from: a file that is named alone could be another one by
  * now. */
 static void add_route(cJSON *list, const struct route_rule *rule)
@@ -98,6 +97,7 @@ static void add_route(cJSON *list, const struct route_rule *rule)
 	cJSON_AddItemToArray(list, object);
 }
 
+/* Nothing is allowed where all of it is empty. */
 static void add_network(cJSON *policy, const struct relay_settings *settings)
 {
 	cJSON *network = cJSON_AddObjectToObject(policy, "network"), *list;
