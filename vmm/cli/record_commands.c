@@ -118,13 +118,18 @@ static int source_open(struct source *source, const struct record_options *optio
 }
 
 /* As it is, but for a terminal, on which whatever is in it must not act. */
-static void print_as_it_is(const char *text, size_t length)
+static void print_json_line(const char *text, size_t length)
 {
-	char *harmless = isatty(STDOUT_FILENO) ? strndup(text, length) : NULL;
+	char *harmless;
 
+	if (!isatty(STDOUT_FILENO)) {
+		printf("%.*s\n", (int)length, text);
+		return;
+	}
+	harmless = strndup(text, length);
 	if (harmless)
 		text_make_printable(harmless, strlen(harmless));
-	printf("%.*s\n", (int)length, harmless ? harmless : text);
+	puts(harmless ? harmless : "(no memory for a line)");
 	free(harmless);
 }
 
@@ -141,7 +146,7 @@ static void print_lines(const struct source *source, bool json, size_t *at)
 
 		*at += length + 1;
 		if (json) {
-			print_as_it_is(start, length);
+			print_json_line(start, length);
 			continue;
 		}
 		line = cJSON_ParseWithLength(start, length);
