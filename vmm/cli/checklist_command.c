@@ -15,6 +15,7 @@
 #include "vmm/base/log.h"
 #include "vmm/base/text.h"
 #include "vmm/checklist/page.h"
+#include "vmm/cli/arguments.h"
 #include "vmm/cli/checklist_host.h"
 #include "vmm/cli/checklist_options.h"
 #include "vmm/cli/outcome.h"
@@ -268,20 +269,10 @@ static int make_review(struct review *review, int argc, char **argv)
 	return finish(review, NULL);
 }
 
-static char **copy_words(int argc, char **argv)
-{
-	char **copy = calloc((size_t)argc + 1, sizeof(*copy));
-
-	for (int i = 0; copy && i < argc; i++)
-		copy[i] = strdup(argv[i]);
-	return copy;
-}
-
 int checklist_command(int argc, char **argv)
 {
 	struct review *review = calloc(1, sizeof(*review));
-	/* Parsing takes ":ro" and the like off them. */
-	char **words = copy_words(argc, argv);
+	char **words = arguments_copy(argc, argv);
 	int status = EXIT_MVAGENT;
 
 	if (argc > 1 && strcmp(argv[1], "verify") == 0) {
@@ -304,8 +295,6 @@ int checklist_command(int argc, char **argv)
 		review_destroy(review);
 	}
 	free(review);
-	for (int i = 0; words && i < argc; i++)
-		free(words[i]);
-	free(words);
+	arguments_free(words);
 	return status;
 }

@@ -10,6 +10,7 @@
 #include "vmm/base/clock.h"
 #include "vmm/base/fd.h"
 #include "vmm/base/log.h"
+#include "vmm/cli/arguments.h"
 #include "vmm/cli/cache_directory.h"
 #include "vmm/cli/git_identity.h"
 #include "vmm/cli/run_record.h"
@@ -326,35 +327,13 @@ static int run_finish(struct run *run, struct supervisor *supervisor)
 	return outcome_exit_status(&report->outcome);
 }
 
-static void free_arguments(char **arguments)
-{
-	for (char **argument = arguments; argument && *argument; argument++)
-		free(*argument);
-	free(arguments);
-}
-
-/* The arguments as they are, before parsing takes ":ro" and the like off them. NULL: no memory. */
-static char **copy_arguments(int argc, char **argv)
-{
-	char **copy = calloc((size_t)argc + 1, sizeof(*copy));
-
-	for (int i = 0; copy && i < argc; i++) {
-		copy[i] = strdup(argv[i]);
-		if (!copy[i]) {
-			free_arguments(copy);
-			return NULL;
-		}
-	}
-	return copy;
-}
-
 static struct run *run_create(int argc, char **argv)
 {
 	struct run *run = calloc(1, sizeof(*run));
 
 	if (!run)
 		return NULL;
-	run->arguments = copy_arguments(argc, argv);
+	run->arguments = arguments_copy(argc, argv);
 	if (!run->arguments) {
 		free(run);
 		return NULL;
@@ -387,7 +366,7 @@ static void run_destroy(struct run *run)
 	run_shares_destroy(&run->shares);
 	guest_identity_destroy(&run->identity);
 	run_options_free(&run->options);
-	free_arguments(run->arguments);
+	arguments_free(run->arguments);
 	free(run);
 }
 
