@@ -61,6 +61,18 @@ const char *judge_string(const cJSON *item)
 	return cJSON_IsString(item) ? item->valuestring : "";
 }
 
+bool judge_has(const cJSON *array, const char *text)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, array)
+	{
+		if (cJSON_IsString(item) && strcmp(item->valuestring, text) == 0)
+			return true;
+	}
+	return false;
+}
+
 const char *judge_list(const cJSON *array, char text[JUDGE_TEXT_BYTES])
 {
 	const int count = cJSON_GetArraySize(array);

@@ -52,6 +52,8 @@ const cJSON *judge_policy(const struct judge *judge, const char *name);
 const char *judge_text(const cJSON *object, const char *name);
 /* An element of an array, likewise: a record may be anybody's. */
 const char *judge_string(const cJSON *item);
+/* Whether an array has a text. */
+bool judge_has(const cJSON *array, const char *text);
 /* The names of an array: "a, b, c and 7 more". Returns @text. */
 const char *judge_list(const cJSON *array, char text[JUDGE_TEXT_BYTES]);
 double judge_number(const cJSON *object, const char *name);

@@ -7,18 +7,6 @@
 #include "vmm/checklist/judge.h"
 #include "vmm/record/canonical.h"
 
-static bool has_text(const cJSON *array, const char *text)
-{
-	const cJSON *item;
-
-	cJSON_ArrayForEach(item, array)
-	{
-		if (cJSON_IsString(item) && strcmp(item->valuestring, text) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The servers of the shares must be kept in: it is they who hold the boundary. */
 static void check_servers(struct judge *judge)
 {
@@ -72,7 +60,7 @@ static void compare_names(struct judge *judge)
 	while (at < finding->length) {
 		const char *name = finding->data + at;
 
-		if (!has_text(names, name)) {
+		if (!judge_has(names, name)) {
 			judge_fail(judge, "lists %.80s, which this host has not there", name);
 			return;
 		}
@@ -156,7 +144,7 @@ static bool is_bare(const struct judge *judge)
 	cJSON_ArrayForEach(process, cJSON_GetObjectItemCaseSensitive(walls, "processes"))
 	{
 		bare |= strcmp(judge_text(process, "process"), "mvagent-fs") == 0 &&
-			has_text(cJSON_GetObjectItemCaseSensitive(process, "missing"), "mounts");
+			judge_has(cJSON_GetObjectItemCaseSensitive(process, "missing"), "mounts");
 	}
 	return bare;
 }

@@ -9,7 +9,6 @@
 static void write_target(const cJSON *rule, char text[JUDGE_TEXT_BYTES])
 {
 	const double port = judge_number(rule, "port");
-
 	const char *host = judge_text(rule, "host");
 	const bool is_ipv6 = port > 0 && strchr(host, ':');
 
@@ -106,14 +105,7 @@ static void tell_ways(struct judge *judge)
 
 static bool lacks(const cJSON *process, const char *wall)
 {
-	const cJSON *name;
-
-	cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(process, "missing"))
-	{
-		if (strcmp(judge_string(name), wall) == 0)
-			return true;
-	}
-	return false;
+	return judge_has(cJSON_GetObjectItemCaseSensitive(process, "missing"), wall);
 }
 
 /* What keeps the processes of the run from the network that the host has. */
