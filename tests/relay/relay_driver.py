@@ -896,21 +896,27 @@ def test_jail():
             expect_equal(os.listdir(place / "root"), [], "files that it sees")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def read_options(description):
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--sanitized", action="store_true")
     parser.add_argument("tests", nargs="*")
-    options = parser.parse_args()
-    Relay.program = str(options.build.resolve() / "libexec/mvagent/mvagent-relay")
+    return parser.parse_args()
+
+
+def run_tests(tests, wanted, skipped):
+    """Runs those of @tests (a module's names) that are @wanted, or all, but not those @skipped. The exit status."""
+    known = [name for name in tests if name.startswith("test_")]
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        sys.exit(f"there is no test {unknown[0]}")
     failed = False
-    skipped = {"test_jail", "test_slow_reader"} if options.sanitized else set()
-    for name, test in list(globals().items()):
-        if not name.startswith("test_") or (options.tests and name not in options.tests) or name in skipped:
+    for name in known:
+        if (wanted and name not in wanted) or name in skipped:
             continue
         begin = time.monotonic()
         try:
-            test()
+            tests[name]()
             print(f"ok {name}", flush=True)
         except Exception as failure:  # also a broken test is a failed one
             where = traceback.format_exc().replace("\n", " | ") if not isinstance(failure, Failure) else failure
@@ -918,6 +924,12 @@ def main():
             failed = True
         print(f"     {name} took {time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
     return 1 if failed else 0
+
+
+def main():
+    options = read_options(__doc__)
+    Relay.program = str(options.build.resolve() / "libexec/mvagent/mvagent-relay")
+    return run_tests(globals(), options.tests, {"test_jail", "test_slow_reader"} if options.sanitized else set())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ mvagent-vmm and the guest, whose TLS is Python's own.
 Prints "ok NAME", "not ok NAME: why" or "skip NAME: why" for each test.
 """
 
-import argparse
 import base64
 import contextlib
 import ctypes
@@ -20,7 +19,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 
 import relay_driver
 from relay_driver import (CONNECTED, EVENT_DENIED, EVENT_ENDED, EVENT_FAILED, EVENT_MASKED, EVENT_SECRET, Failure, LIMIT, Names, Relay, Server, allow,
@@ -620,33 +618,15 @@ def test_abandoned():
 
 def main(tests):
     """Runs those of @tests (a module's names) that the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    parser.add_argument("--sanitized", action="store_true")
-    parser.add_argument("tests", nargs="*")
-    options = parser.parse_args()
+    options = relay_driver.read_options(__doc__)
     place = options.build.resolve() / "libexec/mvagent"
     Relay.program, Run.program = str(place / "mvagent-relay"), str(place / "mvagent-secret")
-    failed = False
     # Those weigh memory, of which AddressSanitizer keeps what was freed.
     weighed = {"test_large_answer_and_slow_reader", "test_key_updates_without_end", "test_slow_readers"}
     weighed |= {name for name in tests if name.startswith("test_weighed_")}
-    skipped = {"test_jail", *weighed} if options.sanitized else set()
     with tempfile.TemporaryDirectory() as directory:
         Run.authority = Authority(directory)
-        for name, test in list(tests.items()):
-            if not name.startswith("test_") or (options.tests and name not in options.tests) or name in skipped:
-                continue
-            begin = time.monotonic()
-            try:
-                test()
-                print(f"ok {name}", flush=True)
-            except Exception as failure:  # also a broken test is a failed one
-                where = traceback.format_exc().replace("\n", " | ") if not isinstance(failure, Failure) else failure
-                print(f"not ok {name}: {where}", flush=True)
-                failed = True
-            print(f"     {name} took {time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
-    return 1 if failed else 0
+        return relay_driver.run_tests(tests, options.tests, {"test_jail", *weighed} if options.sanitized else set())
 
 
 if __name__ == "__main__":
