@@ -50,8 +50,8 @@ static inline void fixture_shell(const struct review_fixture *fixture, const cha
 		fail_msg("failed: %s", command);
 }
 
-/* Puts run.json in place as it is when a run has ended; releases the run's lock. */
-static inline void fixture_end_run(struct review_fixture *fixture)
+/* Puts run.json in place. @ended: 0 of a run that goes on or was killed. */
+static inline void fixture_write_record(const struct review_fixture *fixture, time_t ended)
 {
 	char *words[] = {(char *)"make", (char *)"test all"};
 	char host[PATH_MAX + 8];
@@ -59,7 +59,7 @@ static inline void fixture_end_run(struct review_fixture *fixture)
 	struct review_record record = {
 		.command = {2, words},
 		.started = 1796067993,
-		.ended = 1796068000,
+		.ended = ended,
 		.share_count = 1,
 	};
 
@@ -73,6 +73,12 @@ static inline void fixture_end_run(struct review_fixture *fixture)
 		.base = (char *)"share0/base",
 	};
 	assert_int_equal(review_record_write(&record, fixture->run), 0);
+}
+
+/* As it is when a run has ended; releases the run's lock. */
+static inline void fixture_end_run(struct review_fixture *fixture)
+{
+	fixture_write_record(fixture, 1796068000);
 	fd_close(&fixture->run);
 }
 

@@ -70,26 +70,6 @@ static void repair_again(const char *sum)
 	assert_null(strstr(result.output, "removed:"));
 }
 
-/* run.json of one that goes on or was killed: it has no end. */
-static void write_unended(const struct review_fixture *fixture)
-{
-	char *words[] = {(char *)"make"}, host[PATH_MAX + 8];
-	struct review_record record = {
-		.command = {1, words}, .started = 1796067993, .share_count = 1};
-	struct stat status;
-
-	snprintf(host, sizeof(host), "%s/host", fixture->scratch);
-	assert_int_equal(fstat(fixture->host, &status), 0);
-	record.shares[0] = (struct review_record_share){
-		.host_path = host,
-		.device = status.st_dev,
-		.inode = status.st_ino,
-		.upper = (char *)"share0/upper",
-		.base = (char *)"share0/base",
-	};
-	assert_int_equal(review_record_write(&record, fixture->run), 0);
-}
-
 static void test_nothing_to_do(void **state)
 {
 	struct review_fixture *fixture = *state;
@@ -196,7 +176,7 @@ static void test_changes_of_a_killed_run_can_be_applied(void **state)
 	/* What was being copied up, and half a line. */
 	fixture_write(fixture->upper, MAKING, "ne", 0600);
 	assert_int_equal(fd_write_full(fixture->base, "{\"path\":\"fi", 11), 0);
-	write_unended(fixture);
+	fixture_write_record(fixture, 0);
 	repair("0 runs were cut off; 0 things were removed\n");
 	fd_close(&fixture->run);
 	repair(": its changes (1) wait for review: 'mvagent diff ");
@@ -214,7 +194,7 @@ static void test_killed_run_without_changes(void **state)
 	struct review_fixture *fixture = *state;
 
 	fixture_write(fixture->host, "file", "old\n", 0644);
-	write_unended(fixture);
+	fixture_write_record(fixture, 0);
 	repair("0 things were removed");
 	fixture_shell(fixture, "test -d upper/");
 	fd_close(&fixture->run);
@@ -240,7 +220,7 @@ static void test_share_that_is_gone(void **state)
 	struct review_fixture *fixture = *state;
 
 	fixture_write(fixture->upper, "file", "new\n", 0644);
-	write_unended(fixture);
+	fixture_write_record(fixture, 0);
 	fd_close(&fixture->run);
 	fixture_shell(fixture, "mv host elsewhere");
 	command_run(&result, "runs", "--repair", NULL);
