@@ -292,6 +292,16 @@ static void test_discard(void **state)
 			       "! ls state/mvagent/runs/*/share0/upper 2>/dev/null");
 }
 
+static void test_discard_of_nothing(void **state)
+{
+	struct review_fixture *fixture = *state;
+
+	fixture_end_run(fixture);
+	command_run(&result, "discard", fixture->name, NULL);
+	command_expect(&result, 0, NULL, "had changed nothing; it is discarded");
+	assert_string_equal(result.output, "");
+}
+
 static void test_newest_run_of_the_directory(void **state)
 {
 	struct review_fixture *fixture = *state;
@@ -521,6 +531,7 @@ int main(void)
 		TEST(test_hidden_names_are_never_applied),
 		TEST(test_active_run_is_not_applied),
 		TEST(test_discard),
+		TEST(test_discard_of_nothing),
 		TEST(test_newest_run_of_the_directory),
 		TEST(test_paths_of_the_user),
 		cmocka_unit_test(test_path_arithmetic),

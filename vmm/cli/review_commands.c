@@ -167,32 +167,38 @@ int diff_command(int argc, char **argv)
 	return review_end(&review, error ? EXIT_MVAGENT : 0);
 }
 
-static void tell_applied(void *context, const struct review_change *change)
+static void print_change(struct review *review, const struct review_change *change)
 {
 	static const char *const verbs[] = {
 		[REVIEW_CREATED] = "created", [REVIEW_CHANGED] = "changed",
 		[REVIEW_MODE] = "mode of",    [REVIEW_TYPE] = "replaced",
 		[REVIEW_DELETED] = "deleted",
 	};
-	struct review *review = context;
 	char *name = output_quote("", change->path);
 
-	review->applied_count++;
 	output_print(&review->output, "%-8s %s\n", verbs[change->kind], name ? name : "?");
 	free(name);
+}
+
+static void tell_applied(void *context, const struct review_change *change)
+{
+	struct review *review = context;
+
+	review->applied_count++;
+	print_change(review, change);
 }
 
 /* What is about to be thrown away. Changes that cannot be looked at any more, since the directory
  * is gone for instance, can be discarded all the same. */
 static void tell_discarded(struct review *review)
 {
-	const struct review_run *run = &review->selection.run;
+	struct review_run *run = &review->selection.run;
 
 	if (run->state == REVIEW_APPLIED || run->state == REVIEW_DISCARDED)
 		return;
 	/* A run that was named had no need of its directories so far. */
-	if ((!run->share_count && review_run_open_shares(&review->selection.run,
-							 &review->selection.policy.policy, true)) ||
+	if ((!run->share_count &&
+	     review_run_open_shares(run, &review->selection.policy.policy, true)) ||
 	    find_changes(review)) {
 		log_warning("what run %s had changed cannot be told; it is discarded", run->name);
 		return;
@@ -201,9 +207,13 @@ static void tell_discarded(struct review *review)
 		if (run->share_count > 1 && review->changes[i].count)
 			output_print(&review->output, "# in %s\n", run->shares[i].host_path);
 		for (size_t k = 0; k < review->changes[i].count; k++)
-			tell_applied(review, &review->changes[i].list[k]);
+			print_change(review, &review->changes[i].list[k]);
 	}
 	fflush(stdout);
+	if (!review->change_count) {
+		log_warning("run %s had changed nothing; it is discarded", run->name);
+		return;
+	}
 	log_warning("%zu change%s of run %s, listed above, %s discarded", review->change_count,
 		    review->change_count == 1 ? "" : "s", run->name,
 		    review->change_count == 1 ? "is" : "are");
