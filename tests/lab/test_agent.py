@@ -7,14 +7,12 @@ import http.server
 import json
 import os
 import pathlib
-import ssl
-import threading
 
 import agent_package
 import harness
 from harness import directory, expect, expect_equal
 from test_secrets import found_in
-from test_ways import Names, authority, tool, ways
+from test_ways import Names, authority, serving, tool, ways
 
 KEY = "AIzaOnlyTheHostHasThisKey0123456789abcd"
 FILE, PROGRAM = "answer.py", "print(6 * 7)\n"
@@ -65,11 +63,8 @@ class Api(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, place, work, look):
+    def __init__(self, work, look):
         super().__init__(("127.0.0.1", 0), Model)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(place / "server.pem", place / "server.key")
-        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.work, self.look, self.keys, self.results, self.failures = work, look, [], [], []
 
     def handle_error(self, *_):
@@ -87,15 +82,9 @@ class Api(http.server.ThreadingHTTPServer):
 @contextlib.contextmanager
 def model(place, work, look):
     authority(place, "api.test")
-    server = Api(place, work, look)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    server = Api(work, look)
+    with serving(server, place):
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def agent():

@@ -16,15 +16,13 @@ import os
 import pathlib
 import shlex
 import shutil
-import ssl
 import subprocess
 import tarfile
-import threading
 
 import harness
 from harness import directory, expect, expect_equal, run_json
 from test_packages import npm_archive, npm_tools, pip_tools, wheel
-from test_ways import Names, authority, tool, ways
+from test_ways import Names, authority, serving, tool, ways
 
 TOKEN = "ghp_OnlyTheHostKnowsThisToken0123456789abcd"
 
@@ -94,18 +92,9 @@ def services(place):
     authority(place, "api.test")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Services)
     server.place, server.told = place / "served", []
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(place / "server.pem", place / "server.key")
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     server.place.mkdir(exist_ok=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.server_address[1], server.told
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(server, place) as port:
+        yield port, server.told
 
 
 def run_clients(place, script, secret, *options):

@@ -12,13 +12,11 @@ import re
 import shlex
 import shutil
 import socket
-import ssl
 import subprocess
-import threading
 
 import harness
 from harness import directory, expect, expect_equal, expect_in, run_json, wait_until
-from test_ways import Names, authority, tool, ways
+from test_ways import Names, authority, serving, tool, ways
 
 KEY = "sk-ant-api03-" + "onlyTheHostKnows0123456789" * 2
 TOKEN = "ghp_AnotherSecretOfTheHost0123456789abcdef"
@@ -64,17 +62,8 @@ def api(place):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
     server.handle_error = lambda *_: None  # a request that was stopped ends in the middle
     server.place, server.told, server.keys = place, [], [KEY, TOKEN]
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(place / "server.pem", place / "server.key")
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.server_address[1], server.told
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(server, place) as port:
+        yield port, server.told
 
 
 def host(place, **more):

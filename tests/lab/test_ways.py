@@ -208,8 +208,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def web_server(place, tls):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(place)))
+def serving(server, tls=None):
+    """A server of http.server at work, by TLS with the certificate that authority() has put into @tls: its port."""
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(tls / "server.pem", tls / "server.key")
@@ -222,6 +222,10 @@ def web_server(place, tls):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def web_server(place, tls):
+    return serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(place))), tls)
 
 
 def tool(name, place):
