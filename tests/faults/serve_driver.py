@@ -27,7 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "relay"))
 import relay_driver  # noqa: E402
 import secret_driver  # noqa: E402
 from relay_driver import DENIED, Relay  # noqa: E402
-from secret_driver import HOST, PLACE, VALUE, Authority, Run, Secure, exchange, head, simple  # noqa: E402
+from secret_driver import PLACE, VALUE, Authority, Run, Secure, exchange, head, simple  # noqa: E402
 
 END_SECONDS = 20
 PROCESSES = {"mvagent-relay": Relay, "mvagent-secret": Run}

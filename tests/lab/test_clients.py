@@ -10,14 +10,11 @@ import base64
 import contextlib
 import hashlib
 import http.server
-import io
 import json
 import os
 import pathlib
-import shlex
 import shutil
 import subprocess
-import tarfile
 
 import harness
 from harness import directory, expect, expect_equal, run_json

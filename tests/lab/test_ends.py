@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import harness
-from harness import directory, expect, expect_equal, expect_in, run, run_json
+from harness import directory, expect, expect_equal, expect_in, run_json
 from screen import terminal
 
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 1000; done"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine: sizes, fallbacks, and the count of exits that a boot costs."""
 
-import hashlib
-import os
 
 import harness
 from harness import directory, expect, expect_equal, expect_in, run_json, run_ok

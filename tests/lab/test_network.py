@@ -3,12 +3,10 @@
 host notices: nothing but the record."""
 
 import contextlib
-import json
 import os
 import pathlib
 import signal
 import socket
-import struct
 import threading
 
 import harness

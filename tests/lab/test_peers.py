@@ -2,7 +2,6 @@
 """Each half against the field's own other half: QEMU drives mvagent-fs and mvagent-blk, mvagent-vmm drives virtiofsd."""
 
 import os
-import pathlib
 import re
 import shutil
 import socket

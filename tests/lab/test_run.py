@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import harness
-from harness import Failure, directory, expect, expect_equal, expect_in, mvagent, run, run_json, run_ok
+from harness import directory, expect, expect_equal, expect_in, mvagent, run, run_json, run_ok
 
 
 def test_exit_status_comes_through():

@@ -18,7 +18,6 @@ import ssl
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback

@@ -13,7 +13,7 @@ import time
 import secret_driver
 from http2_peer import GOAWAY, Server, echo, frame, guest, h2, serve
 from relay_driver import EVENT_FAILED, EVENT_MASKED, EVENT_SECRET, expect, expect_equal
-from secret_driver import HOST, PLACE, VALUE, Run, exchange, head, secret
+from secret_driver import HOST, PLACE, VALUE, Run, exchange, head
 
 
 def bearer(text=PLACE):

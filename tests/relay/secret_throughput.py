@@ -14,7 +14,6 @@ import contextlib
 import http.server
 import os
 import pathlib
-import ssl
 import statistics
 import subprocess
 import sys
