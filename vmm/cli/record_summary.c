@@ -17,6 +17,9 @@
 #include "vmm/record/canonical.h"
 #include "vmm/record/store.h"
 
+/* "2026-11-30T02:55:01Z" */
+#define TIME_BYTES 21
+
 /* Room for the line of the end and the signature. */
 #define TAIL_BYTES 65536U
 
@@ -103,9 +106,9 @@ void record_summary_destroy(struct record_summary *summary)
 	*summary = (struct record_summary){0};
 }
 
-void record_summary_time(const cJSON *line, char result[RECORD_SECONDS_BYTES])
+static void write_time(const cJSON *line, char result[TIME_BYTES])
 {
-	snprintf(result, RECORD_SECONDS_BYTES, "%.19sZ", text(line, "time"));
+	snprintf(result, TIME_BYTES, "%.19sZ", text(line, "time"));
 	text_make_printable(result, strlen(result));
 }
 
@@ -126,10 +129,10 @@ void record_summary_print(const struct record_summary *summary, const char *run)
 {
 	char *command =
 		record_show_words(cJSON_GetObjectItemCaseSensitive(summary->start, "command"));
-	char started[RECORD_SECONDS_BYTES], state[48] = "cut";
+	char started[TIME_BYTES], state[48] = "cut";
 	const cJSON *share;
 
-	record_summary_time(summary->start, started);
+	write_time(summary->start, started);
 	if (summary->end)
 		snprintf(state, sizeof(state), "%.24s, status %d", text(summary->end, "outcome"),
 			 exit_status(summary));
@@ -150,13 +153,13 @@ cJSON *record_summary_json(const struct record_summary *summary, const char *run
 	const cJSON *command = cJSON_GetObjectItemCaseSensitive(summary->start, "command");
 	const cJSON *share, *word;
 	cJSON *object = cJSON_CreateObject(), *list;
-	char time[RECORD_SECONDS_BYTES];
+	char time[TIME_BYTES];
 
 	cJSON_AddStringToObject(object, "run", run);
-	record_summary_time(summary->start, time);
+	write_time(summary->start, time);
 	cJSON_AddStringToObject(object, "started", time);
 	if (summary->end) {
-		record_summary_time(summary->end, time);
+		write_time(summary->end, time);
 		cJSON_AddStringToObject(object, "ended", time);
 		cJSON_AddNumberToObject(object, "exit", exit_status(summary));
 	} else {

@@ -16,10 +16,6 @@ struct record_summary {
 int record_summary_read(struct record_summary *summary, int store_fd, const char *run);
 void record_summary_destroy(struct record_summary *summary);
 
-/* "2026-11-30T02:55:01Z" of a line's time. */
-#define RECORD_SECONDS_BYTES 21
-void record_summary_time(const cJSON *line, char text[RECORD_SECONDS_BYTES]);
-
 /* For `mvagent runs`: as text, and as a value of JSON. */
 void record_summary_print(const struct record_summary *summary, const char *run);
 cJSON *record_summary_json(const struct record_summary *summary, const char *run);

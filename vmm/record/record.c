@@ -54,11 +54,6 @@ static const struct {
 	[RECORD_SIGNATURE] = {"signature", 1},
 };
 
-const char *record_kind_name(enum record_kind kind)
-{
-	return kinds[kind].name;
-}
-
 /* Between its making and its lock a file may be taken for one of a process that was killed
  * (`mvagent runs --repair`), and be removed. Waits for who only reads it. 0 or -errno; -EEXIST: the
  * name is no longer that file's. */

@@ -38,9 +38,6 @@ enum record_kind {
 
 struct record;
 
-/* The name of a kind in "event". */
-const char *record_kind_name(enum record_kind kind);
-
 /* Makes the file @name of a directory, which must not be there, and locks it for as long as it is
  * open. 0 or -errno. */
 int record_create(struct record **record, int directory_fd, const char *name);

@@ -23,8 +23,7 @@ int erofs_gather_names(const struct tree *tree, uint32_t index, struct erofs_nam
 /* How much lies between the node's inode and its tail. */
 size_t erofs_xattr_area(const struct tree_node *node);
 
-/* How much of a node's contents lies right behind its inode, and how many blocks the rest takes. */
+/* How much of a node's contents lies right behind its inode. */
 size_t erofs_inline_bytes(const struct tree_node *node);
-uint64_t erofs_whole_blocks(const struct tree_node *node);
 
 #endif

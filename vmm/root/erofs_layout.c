@@ -28,7 +28,8 @@ size_t erofs_inline_bytes(const struct tree_node *node)
 	return tail;
 }
 
-uint64_t erofs_whole_blocks(const struct tree_node *node)
+/* How many blocks the rest takes. */
+static uint64_t whole_blocks(const struct tree_node *node)
 {
 	return erofs_blocks_of(node->size - erofs_inline_bytes(node));
 }
@@ -153,7 +154,7 @@ static int place_blocks(struct tree *tree, bool host_files, uint64_t *next)
 {
 	for (uint32_t i = 0; i < tree->node_count; i++) {
 		struct tree_node *node = &tree->nodes[i];
-		uint64_t blocks = erofs_whole_blocks(node);
+		uint64_t blocks = whole_blocks(node);
 
 		if (!is_own_inode(tree, i) || (node->kind == TREE_FILE) != host_files)
 			continue;

@@ -27,7 +27,7 @@ static bool match_name(const char **pattern, const char **path)
 	return fnmatch(pattern_name, name, 0) == 0;
 }
 
-enum path_place path_rules_place(const char *pattern, const char *path)
+static enum path_place place_by(const char *pattern, const char *path)
 {
 	while (*pattern) {
 		if (!*path)
@@ -43,7 +43,7 @@ enum path_place path_rules_place_in_list(const char *const *patterns, const char
 	enum path_place best = PATH_OUTSIDE;
 
 	for (; *patterns && best != PATH_INSIDE; patterns++) {
-		enum path_place place = path_rules_place(*patterns, path);
+		enum path_place place = place_by(*patterns, path);
 
 		if (place > best)
 			best = place;
@@ -54,6 +54,6 @@ enum path_place path_rules_place_in_list(const char *const *patterns, const char
 bool path_rules_hides(const char *pattern, const char *path)
 {
 	if (*pattern == '/')
-		return path_rules_place(pattern + 1, path + 1) == PATH_INSIDE;
+		return place_by(pattern + 1, path + 1) == PATH_INSIDE;
 	return fnmatch(pattern, strrchr(path, '/') + 1, 0) == 0;
 }

@@ -11,10 +11,8 @@ enum path_place {
 	PATH_INSIDE,  /* what it means, or below that */
 };
 
-/* Where @path lies; both without a leading slash. */
-enum path_place path_rules_place(const char *pattern, const char *path);
-
-/* The best place by any pattern of a list that ends in NULL. */
+/* Where @path lies, at best, by any pattern of a list that ends in NULL; all without a leading
+ * slash. */
 enum path_place path_rules_place_in_list(const char *const *patterns, const char *path);
 
 /* Whether @pattern hides the file at @path (absolute): a pattern with a slash begins with one and
