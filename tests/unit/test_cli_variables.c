@@ -109,9 +109,10 @@ static void test_refused(void **state)
 	} cases[] = {
 		{"A=1\n=" SECRET "\n", "line 2:", "a line is NAME=VALUE or NAME"},
 		{"\n\nA B=" SECRET, "line 3:", "a line is NAME=VALUE or NAME"},
-		{"export A=" SECRET "\n", "line 1:", "a line is NAME=VALUE or NAME"},
+		{"export A=" SECRET "\n", "line 1:", "leave out 'export'"},
 		{"1A=" SECRET "\n", "line 1:", "does not begin with a digit"},
-		{"A = " SECRET "\n", "line 1:", "letters, digits and _"},
+		{"A = " SECRET "\n", "line 1:", "no blanks come before the ="},
+		{"A-B=" SECRET "\n", "line 1:", "letters, digits and _"},
 		{"Authorization: " SECRET "\n", "line 1:", "a line is NAME=VALUE or NAME"},
 		{"#\nVARIABLES_ABSENT\n", "line 2:", "VARIABLES_ABSENT is not set"},
 	};

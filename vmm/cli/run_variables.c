@@ -61,6 +61,16 @@ int run_variables_add(struct run_variables *variables, const char *value)
 	return insert(variables, value, NULL);
 }
 
+/* Of a line that is none: nothing of the line itself, which may be a secret. */
+static const char *what_is_wrong(const char *text, size_t length)
+{
+	if (strncmp(text, "export ", 7) == 0)
+		return "leave out 'export', which is for shells";
+	if (text[length] == '=' && length && strchr(" \t", text[length - 1]))
+		return "no blanks come before the =";
+	return "a name is of letters, digits and _, and does not begin with a digit";
+}
+
 static int add_line(struct run_variables *variables, const char *path, unsigned int number,
 		    const char *line)
 {
@@ -70,9 +80,8 @@ static int add_line(struct run_variables *variables, const char *path, unsigned 
 	if (!*text || *text == '#')
 		return 0;
 	if (!is_name(text, length)) {
-		log_error("--env-file %s, line %u: a line is NAME=VALUE or NAME, and a name is of "
-			  "letters, digits and _, and does not begin with a digit",
-			  path, number);
+		log_error("--env-file %s, line %u: %s; a line is NAME=VALUE or NAME", path, number,
+			  what_is_wrong(text, length));
 		return -EINVAL;
 	}
 	if (!text[length] && !getenv(text)) {
