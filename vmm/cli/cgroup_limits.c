@@ -44,7 +44,7 @@ static int parse_one(struct cgroup_limits *limits, const char *text, size_t leng
 		{"pids=", &limits->pids, read_pids,
 		 "a number of processes and threads, 64 or more: mvagent's own count"},
 		{"cpu=", &limits->cpu_percent, read_percent,
-		 "percent of one processor's time with the sign: 50% is half of one, 200% two"},
+		 "percent of one processor's time, with the %: 50% is half of one, 200% two"},
 		{"io=", &limits->io_mib, read_size,
 		 "a size per second in MiB, or with suffix M or G"},
 	};

@@ -183,10 +183,9 @@ static int read_file(struct checklist_options *options)
 	if (count < 0)
 		return log_errno(-errno, "cannot read %s", path);
 	if (count == CHECKLIST_FILE_BYTES - 1) {
-		log_error(
-			"%s is longer than %u bytes: it is to have a line for each of owner, clock "
-			"and so on",
-			path, CHECKLIST_FILE_BYTES - 2);
+		log_error("%s is longer than %u bytes: it is to have a few lines such as 'owner = "
+			  "TEXT'",
+			  path, CHECKLIST_FILE_BYTES - 2);
 		return -EINVAL;
 	}
 	return checklist_take_file(&options->given, options->file, path);
