@@ -139,7 +139,7 @@ def test_variables_of_a_file():
         (place / "variables").write_text("A=1\nexport B=" + value)
         result = run("--env-file", str(place / "variables"), "--", "true")
         expect_equal(result.status, 125)
-        expect_in("variables, line 2: a line is NAME=VALUE or NAME", result.err)
+        expect_in("variables, line 2: leave out 'export', which is for shells; a line is NAME=VALUE or NAME", result.err)
         expect(value not in result.err, "a value is in what the user is told")
 
 
