@@ -2,7 +2,6 @@
 """A container as its users have them: crun, with the capabilities and the filter of system calls that Podman gives by
 default, or Docker, which lets nobody make namespaces in it; and of this host's devices /dev/kvm alone."""
 
-import contextlib
 import errno
 import json
 import os

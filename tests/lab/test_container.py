@@ -7,7 +7,7 @@ import pathlib
 
 import container
 import harness
-from harness import MVAGENT, ROOT, directory, expect, expect_equal, expect_in
+from harness import MVAGENT, ROOT, directory, expect_equal, expect_in
 
 USER = 1000
 COMMAND = 'test ! -e /dev/kvm && test "$(id -u)" != 0 && cat given && echo made >new && mv given taken'
