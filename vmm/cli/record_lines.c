@@ -82,16 +82,16 @@ static size_t count_of(char *const *words)
 	return count;
 }
 
-/* The last @foreign of the arguments are the command, whose options are not ours. */
+/* The last @command_count of the arguments are the command, whose options are not ours. */
 static void add_arguments(cJSON *line, const char *name, const struct run_options *options,
-			  char *const *arguments, size_t foreign)
+			  char *const *arguments, size_t command_count)
 {
 	cJSON *array = cJSON_AddArrayToObject(line, name);
 	const char *previous = NULL;
 	size_t room = ARGUMENTS_LIMIT, left = count_of(arguments);
 
 	for (; *arguments; previous = *arguments++, left--) {
-		char *own = left > foreign ? mask_own(options, *arguments, previous) : NULL;
+		char *own = left > command_count ? mask_own(options, *arguments, previous) : NULL;
 		char *masked = own ? own : mask(options, *arguments, previous);
 		size_t length = masked ? strlen(masked) : 0;
 
@@ -218,16 +218,16 @@ cJSON *record_line_start(const char *run, const struct run_record_start *start)
 {
 	cJSON *line = cJSON_CreateObject();
 	char *directory = getcwd(NULL, 0);
-	size_t foreign;
+	size_t command_count;
 
 	cJSON_AddStringToObject(line, "run", run);
 	cJSON_AddStringToObject(line, "mvagent", MVAGENT_VERSION);
 	add_user(line);
 	cJSON_AddItemToObject(line, "directory", canonical_text(directory ? directory : "", 4096));
 	free(directory);
-	foreign = count_of(start->options->command);
-	add_arguments(line, "command_line", start->options, start->arguments, foreign);
-	add_arguments(line, "command", start->options, start->options->command, foreign);
+	command_count = count_of(start->options->command);
+	add_arguments(line, "command_line", start->options, start->arguments, command_count);
+	add_arguments(line, "command", start->options, start->options->command, command_count);
 	add_policy(line, start);
 	add_reasons(line, start->options);
 	add_host(line);
