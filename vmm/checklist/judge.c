@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vmm/checklist/judge.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,8 +12,10 @@
 /* So many names are told of a list, and of each 100 bytes: half of a text. */
 #define LISTED_NAMES 5
 
-/* And of what was tried, which is short. */
+/* And of what was tried, which is short: so many, and of each so much. */
 #define LISTED_TARGETS 9
+#define TARGET_BYTES   80
+static_assert(LISTED_TARGETS * (TARGET_BYTES + 2) + 32 < JUDGE_TEXT_BYTES, "a list fits a text");
 
 static const char *const role_names[FINDINGS_ROLES] = {
 	[FINDINGS_AGENT] = "the agent's user",
@@ -127,7 +130,8 @@ const char *judge_targets(const struct judge *judge, char text[JUDGE_TEXT_BYTES]
 		if (was_listed(judge, item) || count++ >= LISTED_TARGETS)
 			continue;
 		length += (size_t)snprintf(text + length, JUDGE_TEXT_BYTES - length, "%s%.*s",
-					   count > 1 ? ", " : "", size < 80 ? size : 80, target);
+					   count > 1 ? ", " : "",
+					   size < TARGET_BYTES ? size : TARGET_BYTES, target);
 	}
 	if (count > LISTED_TARGETS)
 		snprintf(text + length, JUDGE_TEXT_BYTES - length, " and %d more",
