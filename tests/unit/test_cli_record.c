@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "vmm/cli/record_commands.h"
+#include "vmm/cli/record_lines.h"
 #include "vmm/cli/review_commands.h"
 #include "vmm/cli/run_record.h"
 #include "vmm/record/store.h"
@@ -449,6 +450,45 @@ static void test_hidden_from_shares(void **state)
 	free_hidden(&shares.directories[0]);
 }
 
+/* The last word of the command line, on record. */
+static void expect_last_word(const char *command_line, const char *command, const char *wanted)
+{
+	char line[128], own[128], *arguments[16] = {NULL}, *words[16] = {NULL};
+	struct run_options options = {.command = words};
+	struct run_shares shares = {0};
+	const struct run_record_start start = {
+		.options = &options, .shares = &shares, .arguments = arguments};
+	cJSON *first, *list;
+	size_t count = 0, word_count = 0;
+
+	snprintf(line, sizeof(line), "%s", command_line);
+	snprintf(own, sizeof(own), "%s", command);
+	for (char *word = strtok(line, " "); word; word = strtok(NULL, " "))
+		arguments[count++] = word;
+	for (char *word = strtok(own, " "); word; word = strtok(NULL, " "))
+		words[word_count++] = word;
+	first = record_line_start(NAME, &start);
+	list = cJSON_GetObjectItem(first, "command_line");
+	assert_int_equal(cJSON_GetArraySize(list), count);
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetArrayItem(list, (int)count - 1)), wanted);
+	cJSON_Delete(first);
+}
+
+/* Of mvagent's own options it is known which are no secrets; of a command's of the same names it is
+ * not. */
+static void test_what_is_masked(void **state)
+{
+	(void)state;
+	expect_last_word("run -- agent --auth-clock hunter22", "agent --auth-clock hunter22",
+			 "***");
+	expect_last_word("run --secret KEY@api.test -- agent", "agent", "agent");
+	expect_last_word("review --auth-clock 48h", "probe", "48h"); /* mvagent's own command */
+	expect_last_word("review --secret KEY@api.test", "probe", "KEY@api.test");
+	expect_last_word("run --root image --secret=KEY@api.test", "sh -c x",
+			 "--secret=KEY@api.test");
+	expect_last_word("run --root image --env A=hunter22", "sh -c x", "A=***");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -465,6 +505,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_prune_by_age, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_follow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hidden_from_shares, setup, teardown),
+		cmocka_unit_test(test_what_is_masked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

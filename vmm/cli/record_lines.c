@@ -82,6 +82,20 @@ static size_t count_of(char *const *words)
 	return count;
 }
 
+/* How many of the arguments, the last ones, are the command: none where an image has it, or mvagent
+ * itself, which runs its probes. */
+static size_t count_of_command(const struct run_record_start *start)
+{
+	const size_t all = count_of(start->arguments), count = count_of(start->options->command);
+
+	for (size_t i = 0; i < count; i++) {
+		if (count > all ||
+		    strcmp(start->arguments[all - count + i], start->options->command[i]) != 0)
+			return 0;
+	}
+	return count;
+}
+
 /* The last @command_count of the arguments are the command, whose options are not ours. */
 static void add_arguments(cJSON *line, const char *name, const struct run_options *options,
 			  char *const *arguments, size_t command_count)
@@ -218,16 +232,16 @@ cJSON *record_line_start(const char *run, const struct run_record_start *start)
 {
 	cJSON *line = cJSON_CreateObject();
 	char *directory = getcwd(NULL, 0);
-	size_t command_count;
 
 	cJSON_AddStringToObject(line, "run", run);
 	cJSON_AddStringToObject(line, "mvagent", MVAGENT_VERSION);
 	add_user(line);
 	cJSON_AddItemToObject(line, "directory", canonical_text(directory ? directory : "", 4096));
 	free(directory);
-	command_count = count_of(start->options->command);
-	add_arguments(line, "command_line", start->options, start->arguments, command_count);
-	add_arguments(line, "command", start->options, start->options->command, command_count);
+	add_arguments(line, "command_line", start->options, start->arguments,
+		      count_of_command(start));
+	add_arguments(line, "command", start->options, start->options->command,
+		      count_of(start->options->command));
 	add_policy(line, start);
 	add_reasons(line, start->options);
 	add_host(line);
