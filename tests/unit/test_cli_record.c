@@ -486,6 +486,11 @@ static void test_what_is_masked(void **state)
 	expect_last_word("review --secret KEY@api.test", "probe", "KEY@api.test");
 	expect_last_word("run --root image --secret=KEY@api.test", "sh -c x",
 			 "--secret=KEY@api.test");
+	expect_last_word("review --secret-file TOKEN=~/.token@api.test", "probe",
+			 "TOKEN=~/.token@api.test");
+	expect_last_word("review --secret-file=TOKEN=ghp_0123456789abcdefghij@api.test", "probe",
+			 "--secret-file=TOKEN=***@api.test");
+	expect_last_word("review --secret-cmd TOKEN=get@api.test", "probe", "***");
 	expect_last_word("run --root image --env A=hunter22", "sh -c x", "A=***");
 }
 

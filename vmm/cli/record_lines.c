@@ -49,22 +49,39 @@ static char *mask(const struct run_options *options, const char *argument, const
 	return masked;
 }
 
+/* A value of an option below. Of NAME=PATH@HOST the name says that something is a secret, and not
+ * the path. */
+static char *mask_own_value(const struct run_options *options, const char *value)
+{
+	const size_t name = strcspn(value, "=");
+	char *masked, *whole = NULL;
+
+	if (!value[name])
+		return mask(options, value, NULL);
+	masked = mask(options, value + name + 1, NULL);
+	if (!masked || asprintf(&whole, "%.*s=%s", (int)name, value, masked) < 0)
+		whole = NULL;
+	free(masked);
+	return whole;
+}
+
 /* Options of mvagent whose names look as if their values were secret, and are not: a name with its
- * hosts, a time. Where --secret is given the secret itself, its form may still tell. Allocated, or
- * NULL: it is none of these. */
+ * hosts, a file's as well, a time. Where --secret is given the secret itself, its form may still
+ * tell. In the command of --secret-cmd there may be one. Allocated, or NULL: it is none of these.
+ */
 static char *mask_own(const struct run_options *options, const char *argument, const char *previous)
 {
-	static const char *const names[] = {"--secret", "--auth-clock"};
+	static const char *const names[] = {"--secret", "--secret-file", "--auth-clock"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		const size_t length = strlen(names[i]);
 		char *value, *whole = NULL;
 
 		if (previous && strcmp(previous, names[i]) == 0)
-			return mask(options, argument, NULL);
+			return mask_own_value(options, argument);
 		if (strncmp(argument, names[i], length) != 0 || argument[length] != '=')
 			continue;
-		value = mask(options, argument + length + 1, NULL);
+		value = mask_own_value(options, argument + length + 1);
 		if (!value || asprintf(&whole, "%s=%s", names[i], value) < 0)
 			whole = NULL;
 		free(value);
