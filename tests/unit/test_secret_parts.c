@@ -396,6 +396,29 @@ static void test_masking(void **state)
 	free(set);
 }
 
+/* A secret that is the start of another one, whichever was given first, and wherever it is cut. */
+static void test_masking_of_one_in_another(void **state)
+{
+	struct secret_set *set = make_set();
+	char out[2 * LIMIT_SECRET_BYTES + MASKER_PIECE_BYTES];
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		set->secrets[i] = make("LONG", "abcdefgh12345678", "ABCDEFGHIJKLMNOP", "api.test");
+		set->secrets[1 - i] = make("SHORT", "abcdefgh", "QRSTUVWX", "api.test");
+		for (size_t cut = 0; cut <= 29; cut++) {
+			assert_int_equal(
+				mask(set, "[abcdefgh12345678] [abcdefgh]", cut, false, out), 29);
+			assert_memory_equal(out, "[ABCDEFGHIJKLMNOP] [QRSTUVWX]", 29);
+		}
+		assert_int_equal(mask(set, "abcdefgh12345678", 8, true, out), 16);
+		assert_memory_equal(out, "QRSTUVWXIJKLMNOP", 16);
+		assert_int_equal(mask(set, "abcdefgh", 8, true, out), 8);
+		assert_memory_equal(out, "QRSTUVWX", 8);
+	}
+	free(set);
+}
+
 /* What a server says in pieces of @piece bytes to @heads (bits) of 64 requests. What the guest gets
  * is in @out; the length, or -1. */
 static ssize_t answer(const char *text, size_t piece, uint64_t heads, char *out)
@@ -554,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_requests_that_are_refused),
 		cmocka_unit_test(test_bounds_of_a_head),
 		cmocka_unit_test(test_masking),
+		cmocka_unit_test(test_masking_of_one_in_another),
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_search),
 	};

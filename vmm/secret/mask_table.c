@@ -272,7 +272,9 @@ struct mask_match mask_table_match(const struct mask_table *table, const char *b
 		const size_t common = common_length(form->text, bytes,
 						    (size_t)bytes_minimum(form->length, length));
 
-		if (common <= match.length)
+		match.open |= common == length && common < form->length;
+		if (common < match.length || !common ||
+		    (common == match.length && (match.whole || common < form->length)))
 			continue;
 		match.secret = form->secret;
 		match.length = common;

@@ -18,6 +18,7 @@ struct mask_match {
 	unsigned int secret; /* its index */
 	size_t length;       /* of what is there of it; 0: nothing */
 	bool whole;          /* all of it is there */
+	bool open;           /* all bytes are the start of one that is longer */
 	bool telling;        /* so much of it that it must not be told */
 	const char *instead; /* as many bytes as there are of it, and more */
 };
@@ -28,7 +29,7 @@ int mask_table_create(struct mask_table **table, const struct secret_set *set);
 /* Wipes and frees it. */
 void mask_table_destroy(struct mask_table *table);
 
-/* The longest that @bytes (at least one) begin with. */
+/* The longest that @bytes (at least one) begin with; of those as long one that is whole. */
 struct mask_match mask_table_match(const struct mask_table *table, const char *bytes,
 				   size_t length);
 

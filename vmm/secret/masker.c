@@ -28,7 +28,8 @@ static size_t replace_all(struct masker *masker)
 	while (at < masker->length) {
 		struct mask_match match = match_at(masker, at);
 
-		if (match.length && !match.whole && at + match.length == masker->length)
+		/* Also a whole one, if it is the start of another. */
+		if (match.open)
 			break;
 		if (!match.telling) {
 			at++;
