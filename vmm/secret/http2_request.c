@@ -57,7 +57,8 @@ static void begin_request(struct http2_stream *stream, bool ends)
 		http2_refuse_request(stream, reason);
 		return;
 	}
-	if (!nghttp2_session_check_request_allowed(server)) {
+	/* It may have gone while the head came. */
+	if (http2->server_over || !nghttp2_session_check_request_allowed(server)) {
 		http2_cancel(stream, NGHTTP2_REFUSED_STREAM);
 		return;
 	}
