@@ -99,7 +99,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *bytes, s
 	struct http2_pipe *pipe = pipe_to(stream, side);
 	const size_t length = http2_pipe_take(pipe, bytes, size);
 
-	if (length)
+	if (length && !(side == HTTP2_GUEST && stream->ours))
 		http2_consume(stream, other_side(side), length);
 	if (!length && !pipe->over)
 		return NGHTTP2_ERR_DEFERRED;
@@ -130,7 +130,7 @@ static void stop_request(struct http2_stream *stream)
 /* Nothing more of what there is of an answer goes to the guest. */
 static void stop_answer(struct http2_stream *stream)
 {
-	const size_t length = http2_pipe_empty(&stream->down);
+	const size_t length = http2_stream_empty_answer(stream);
 
 	stream->mute = true;
 	if (length)

@@ -72,7 +72,7 @@ static void answer(struct http2_stream *stream, bool denied, const char *sentenc
 	int error;
 
 	http2_stop(stream);
-	stream->answered = true;
+	stream->answered = stream->ours = true;
 	stream->down.over = true;
 	error = stream->grpc ? answer_call(stream, denied, sentence)
 			     : answer_request(stream, denied, sentence);

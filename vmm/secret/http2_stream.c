@@ -172,11 +172,19 @@ int http2_stream_flush(struct http2_stream *stream, struct masker *masker)
 	return error ? error : http2_pipe_add(&stream->down, out, made);
 }
 
+size_t http2_stream_empty_answer(struct http2_stream *stream)
+{
+	const size_t held = stream->rest.length - stream->rest.passed;
+	const size_t length = http2_pipe_empty(&stream->down);
+
+	forget_rest(&stream->rest);
+	return stream->ours ? 0 : length + held;
+}
+
 void http2_stream_free(struct http2_stream *stream)
 {
 	http2_pipe_empty(&stream->up);
-	http2_pipe_empty(&stream->down);
-	forget_rest(&stream->rest);
+	http2_stream_empty_answer(stream);
 	explicit_bzero(&stream->search, sizeof(stream->search));
 	free(stream);
 }

@@ -34,6 +34,7 @@ struct http2_stream {
 	bool told_all;               /* and so is the end of it */
 	bool deaf;                   /* nothing more of the request goes to the server */
 	bool mute;                   /* nothing more of the answer goes to the guest */
+	bool ours;                   /* .down is what we say: no server has said it */
 	bool without_body;           /* a request of a kind that hardly has one */
 	bool grpc;                   /* a call */
 	struct http2_pipe up, down;
@@ -60,6 +61,9 @@ int http2_stream_mask(struct http2_stream *stream, struct masker *masker, const 
 
 /* What a masker held leaves as well (masker_flush). 0 or -ENOMEM. */
 int http2_stream_flush(struct http2_stream *stream, struct masker *masker);
+
+/* Forgets what there is of an answer. Returns how many bytes of the server's that were. */
+size_t http2_stream_empty_answer(struct http2_stream *stream);
 
 /* Frees all that it has, and itself. */
 void http2_stream_free(struct http2_stream *stream);
