@@ -10,6 +10,8 @@ import base64
 import contextlib
 import html
 import os
+import pathlib
+import signal
 import sys
 import time
 import urllib.parse
@@ -321,6 +323,43 @@ def test_weighed_heads():
                 stream = peer.ask()
                 expect(stream.status == 403 and b"more than" in stream.body, f"{stream.headers} {stream.body}")
         expect_equal(len(server.heads), before + 1, "requests to the server")
+
+
+def processor_seconds(pid):
+    user, system = (int(field) for field in pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
+    return (user + system) / os.sysconf("SC_CLK_TCK")
+
+
+def test_heads_that_are_costly():
+    """Connections that are full of heads which a few bytes make long do not hold up another for long, or the run's end."""
+    def literal(name, value, kept=False):
+        more = len(value) - 127
+        length = bytes([len(value)]) if more < 0 else bytes([127, more & 127 | 128, more >> 7])
+        return (b"\x40" if kept else b"\0") + bytes([len(name)]) + name + length + value
+
+    usual = b"".join(literal(*field) for field in USUAL)
+    again = b"\xbe" * 16000  # the field that was kept, so many times
+    first = usual + literal(b"x", b"y" * 4063, kept=True)
+    heads = PREFACE + frame(SETTINGS)
+    for i in range(4):
+        heads += frame(HEADERS, END_STREAM, 2 * i + 1, usual if i else first)
+        heads += b"".join(frame(CONTINUATION, END_HEADERS if j == 6 else 0, 2 * i + 1, again) for j in range(7))
+    with serve() as (_, run), contextlib.ExitStack() as many, guest(run) as peer:
+        made = [many.enter_context(run.connect(protocols=["h2"])) for _ in range(24)]
+        peer.ask(("x", "y"))
+        os.kill(run.process.pid, signal.SIGSTOP)
+        try:
+            for one in made:
+                one.settimeout(0.05)
+                with contextlib.suppress(OSError):
+                    one.sendall(heads)
+            before = processor_seconds(run.process.pid)
+            number = peer.begin(("x", "y"))
+        finally:
+            os.kill(run.process.pid, signal.SIGCONT)
+        expect_equal(peer.finish(number).status, 200, "the request beside them")
+        taken = processor_seconds(run.process.pid) - before
+        expect(taken < 2, f"it took {taken:.1f} s of the processor before a request was answered")
 
 
 def test_weighed_uploads():

@@ -15,8 +15,10 @@
 /* How long the start of a secret in an answer waits for the rest of it. */
 #define PAUSE_MS 100U
 
-/* Rounds of one connection before others have their turn. */
-#define TURNS 16
+/* Rounds of one connection before others have their turn, and for how long another is begun: a few
+ * bytes can be a head of HTTP/2 that is a thousand times as long. */
+#define TURNS   16
+#define TURN_NS (5 * (uint64_t)CLOCK_NS_PER_MS)
 
 #define EVENTS (POLLIN | POLLOUT | POLLRDHUP)
 
@@ -353,11 +355,12 @@ static void on_again(struct loop_operation *operation, int result)
 
 static void advance(struct exchange *exchange)
 {
+	const uint64_t end_ns = clock_monotonic_ns() + TURN_NS;
 	bool moved = true;
 
 	if (exchange->state == EXCHANGE_FREE || exchange->state == EXCHANGE_CLOSED)
 		return;
-	for (int i = 0; moved && i < TURNS; i++)
+	for (int i = 0; moved && i < TURNS && (i == 0 || clock_monotonic_ns() < end_ns); i++)
 		moved = take_turn(exchange);
 	if (exchange->state == EXCHANGE_CLOSED)
 		return;
