@@ -110,6 +110,16 @@ static void test_one_masker_for_all(void **state)
 	/* The rest of it comes later. */
 	assert_int_equal(http2_stream_mask(streams[0], masker, "ret-of-this-test!", 17), 0);
 	expect_down(streams[0], "LDER-of-the-test!");
+	assert_int_equal(masker->masked[0], 3);
+	/* What is cut short at the end is counted as well, and once if it goes on after all. */
+	assert_int_equal(http2_stream_mask(streams[0], masker, "the-secret-of-th", 16), 0);
+	assert_int_equal(http2_stream_flush(streams[0], masker), 0);
+	assert_int_equal(masker->masked[0], 4);
+	assert_int_equal(http2_stream_mask(streams[0], masker, "is-t", 4), 0);
+	assert_int_equal(http2_stream_flush(streams[0], masker), 0);
+	assert_int_equal(http2_stream_mask(streams[0], masker, "est.", 4), 0);
+	assert_int_equal(masker->masked[0], 4);
+	expect_down(streams[0], PLACE ".");
 	mask_table_destroy(table);
 	http2_stream_free(streams[0]);
 	http2_stream_free(streams[1]);

@@ -19,6 +19,13 @@ static size_t length_alone(const struct masker *masker, size_t at, size_t length
 	return length;
 }
 
+/* Whether the one at @at was counted when its beginning had to leave. */
+static bool is_counted(const struct masker *masker, size_t at)
+{
+	return at == 0 && masker->passed &&
+	       mask_table_match(masker->table, masker->bytes, masker->passed).telling;
+}
+
 /* Replaces what is there of secrets. Returns where one begins of which more may come, or the end.
  */
 static size_t replace_all(struct masker *masker)
@@ -37,8 +44,8 @@ static size_t replace_all(struct masker *masker)
 		}
 		if (!match.whole)
 			match.length = length_alone(masker, at, match.length);
+		masker->masked[match.secret] += !is_counted(masker, at);
 		memcpy(masker->bytes + at, match.instead, match.length);
-		masker->masked[match.secret]++;
 		at += match.length;
 	}
 	return at;
@@ -79,6 +86,7 @@ size_t masker_flush(struct masker *masker, char *out)
 		return 0;
 	/* All that is held is the start of one. */
 	match = match_at(masker, 0);
+	masker->masked[match.secret] += match.telling && !is_counted(masker, 0);
 	memcpy(out, (match.telling ? match.instead : masker->bytes) + masker->passed, length);
 	masker->passed = masker->length;
 	return length;
