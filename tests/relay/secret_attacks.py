@@ -11,6 +11,8 @@ import contextlib
 import ctypes
 import ctypes.util
 import html
+import os
+import shutil
 import sys
 import time
 import urllib.parse
@@ -285,6 +287,25 @@ def test_more_smuggling():
     other = secret("OTHER", "other-secret-of-another-host", "other-place-of-another-host!"[:28], ("else.test", 443))
     with serve(secret_driver.simple, other) as (server, run):
         stopped(run, head(b"Authorization: Basic " + bytes(other.placeholder)), "and goes to another host")
+
+
+def test_more_connections_than_descriptors():
+    """Where there is room for few of them the others end, and mvagent-secret goes on; a limit that can be raised is."""
+    for limits, most in (("41:", 20), ("41:41", 17)):
+        with serve(before=[shutil.which("prlimit"), f"--nofile={limits}"]) as (server, run):
+            with contextlib.ExitStack() as many:
+                made = 0
+                for _ in range(20):
+                    with contextlib.suppress(OSError):
+                        many.enter_context(run.connect())
+                        made += 1
+                expect(made == most if most == 20 else 5 <= made <= most, f"{limits}: {made} connections of 20")
+            end = time.monotonic() + 10
+            while len(os.listdir(f"/proc/{run.process.pid}/fd")) > 16 and time.monotonic() < end:
+                time.sleep(0.01)
+            expect(len(os.listdir(f"/proc/{run.process.pid}/fd")) <= 16, "descriptors stay")
+            with run.connect() as one:
+                expect(b"200 OK" in exchange(one, head(b"x-key: " + PLACE.encode())), "a later one")
 
 
 if __name__ == "__main__":

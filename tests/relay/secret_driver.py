@@ -128,7 +128,7 @@ class Run:
     place = None
     authority = None
 
-    def __init__(self, port, *more, secrets=None, lines=()):
+    def __init__(self, port, *more, secrets=None, lines=(), before=()):
         names = self.names = Names({HOST: ["127.0.0.1"], "other.test": ["127.0.0.1"]})
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ready_read, ready_write = os.pipe()
@@ -146,7 +146,7 @@ class Run:
         trust = os.open(self.authority.place / "ca.pem", os.O_RDONLY)
         numbers = {"secrets": file, "trust": trust, "relay": theirs.fileno(), "event": events.fileno(), "ready": ready_write}
         words = [word for name, number in numbers.items() for word in (f"--{name}-fd", str(number))]
-        self.process = subprocess.Popen([self.program, *words], pass_fds=tuple(numbers.values()), stderr=subprocess.PIPE, env={})
+        self.process = subprocess.Popen([*before, self.program, *words], pass_fds=tuple(numbers.values()), stderr=subprocess.PIPE, env={})
         ours.close()
         theirs.close()
         events.close()

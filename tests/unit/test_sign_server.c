@@ -280,6 +280,21 @@ static void expect_ended(int guest)
 	assert_true(recv(guest, &byte, 1, 0) <= 0);
 }
 
+/* Where there was no room for one its client is lost, and no other. */
+static void test_connection_without_descriptor(void **state)
+{
+	static const struct sign_hand_over message;
+	struct fixture *f = *state;
+	int guest;
+
+	assert_int_equal(
+		fd_send(f->relay, &message, offsetof(struct sign_hand_over, first), NULL, 0), 0);
+	guest = bound_guest(f);
+	ask_to_sign(f, guest, &f->sign->user);
+	expect_type(f->agent, SIGN_REQUEST_IDENTITIES);
+	fd_close(&guest);
+}
+
 static void test_hostile_guests(void **state)
 {
 	static const uint8_t lengths[][4] = {
@@ -424,6 +439,7 @@ int main(void)
 		TEST(test_lists_what_is_named),
 		TEST(test_several_at_once),
 		TEST(test_agent_that_is_gone),
+		TEST(test_connection_without_descriptor),
 		TEST(test_hostile_guests),
 		TEST(test_hostile_agent),
 		TEST(test_agent_that_says_no),

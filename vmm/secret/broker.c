@@ -100,7 +100,17 @@ void broker_look_for_end(struct broker *broker)
 	loop_stop(broker->loop, 0);
 }
 
-/* A packet and its two sockets. 1, 0 when there is none now, -errno when there will be none. */
+/* Those that came: fewer than were sent if there was no room for more (recvmsg(2), MSG_CTRUNC). */
+static void take_descriptors(const struct cmsghdr *header, int fds[TERMINATE_DESCRIPTORS])
+{
+	if (header->cmsg_len > CMSG_LEN(0) && header->cmsg_type == SCM_RIGHTS)
+		memcpy(fds, CMSG_DATA(header),
+		       (size_t)bytes_minimum(header->cmsg_len - CMSG_LEN(0),
+					     TERMINATE_DESCRIPTORS * sizeof(int)));
+}
+
+/* A packet and its two sockets, for which there may be no room. 1, 0 when there is none now, -errno
+ * when there will be none. */
 static int receive(struct broker *broker, struct terminate_message *message, int fds[2])
 {
 	union {
@@ -118,10 +128,8 @@ static int receive(struct broker *broker, struct terminate_message *message, int
 		return errno == EINTR ? 1 : 0;
 	if (length <= 0)
 		return -ECONNRESET;
-	if (control.header.cmsg_len == CMSG_LEN(TERMINATE_DESCRIPTORS * sizeof(int)) &&
-	    control.header.cmsg_type == SCM_RIGHTS)
-		memcpy(fds, CMSG_DATA(&control.header), TERMINATE_DESCRIPTORS * sizeof(int));
-	if (fds[0] < 0 || length < (ssize_t)offsetof(struct terminate_message, first) ||
+	take_descriptors(&control.header, fds);
+	if (length < (ssize_t)offsetof(struct terminate_message, first) ||
 	    message->length != (size_t)length - offsetof(struct terminate_message, first) ||
 	    message->port == 0 || message->port > UINT16_MAX)
 		return -EPROTO;
@@ -152,7 +160,7 @@ static void on_relay(struct loop_operation *operation, int result)
 
 		if (received == 0)
 			return;
-		exchange = received > 0 && fds[0] >= 0 ? find_free(broker) : NULL;
+		exchange = received > 0 && fds[1] >= 0 ? find_free(broker) : NULL;
 		if (exchange) {
 			exchange->broker = broker;
 			exchange_open(exchange, &message, fds[0], fds[1]);

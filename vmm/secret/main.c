@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +26,9 @@
 #include "vmm/jail/jail.h"
 #include "vmm/secret/broker.h"
 #include "vmm/wire/relay.h"
+#include "vmm/wire/terminate.h"
+
+#define DESCRIPTORS_OWN 32U
 
 struct options {
 	int secrets_fd;
@@ -162,6 +166,18 @@ static int tell_authority(const struct authority *authority, int fd)
 	return error ? log_errno(error, "cannot tell mvagent of the authority") : 0;
 }
 
+/* For all connections, as far as this host allows it: those beyond are refused. */
+static void raise_limit_of_descriptors(void)
+{
+	const rlim_t wanted = TERMINATE_DESCRIPTORS * LIMIT_SECRET_CONNECTIONS + DESCRIPTORS_OWN;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = bytes_minimum(wanted, limit.rlim_max);
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int run(struct options *options, const struct secret_set *secrets)
 {
 	struct authority *authority = NULL;
@@ -177,6 +193,7 @@ static int run(struct options *options, const struct secret_set *secrets)
 	int error = plan.trust ? authority_create(&authority) : -EINVAL;
 
 	plan.authority = authority;
+	raise_limit_of_descriptors();
 	fd_close(&options->trust_fd);
 	if (!error) {
 		error = loop_create(&loop, BROKER_LOOP_CAPACITY, LOOP_BACKEND_EPOLL);

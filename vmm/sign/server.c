@@ -369,14 +369,15 @@ static bool accept_client(struct server *server)
 	if (length > 0 && control.header.cmsg_len == CMSG_LEN(sizeof(int)) &&
 	    control.header.cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
-	if (length < (ssize_t)offsetof(struct sign_hand_over, first) || fd < 0 ||
+	if (length < (ssize_t)offsetof(struct sign_hand_over, first) ||
 	    message->length != (size_t)length - offsetof(struct sign_hand_over, first)) {
 		fd_close(&fd);
 		return false;
 	}
 	while (client < server->clients + LIMIT_SIGN_CONNECTIONS && client->fd >= 0)
 		client++;
-	if (client == server->clients + LIMIT_SIGN_CONNECTIONS) {
+	/* Without one there was no room for it (MSG_CTRUNC of recvmsg(2)). */
+	if (fd < 0 || client == server->clients + LIMIT_SIGN_CONNECTIONS) {
 		fd_close(&fd);
 		return true;
 	}
