@@ -141,7 +141,7 @@ def test_clients():
                           "yes, GET by PLACE, 0 bytes", "yes, GET by PLACE, 0 bytes", "yes, GET by PLACE, 0 bytes", "first",
                           "sk-ant-api03-", str(len(KEY)), str(len(TOKEN)), "0"], f"clients: {result.err[-1500:]}")
             expect(all(given in (KEY, TOKEN, "") for _, _, given, _ in told), f"keys that the server got: {told}")
-            for part in (f"api.test:{port}: a request was stopped: it has the placeholder of API_KEY in its first line",
+            for part in (f"api.test:{port}: a request was stopped: it has the placeholder of API_KEY in its query",
                          "a name with the placeholder of TOKEN in it was asked for"):
                 expect_in(part, result.err)
             expect(KEY not in result.err and TOKEN not in result.err, "a secret in what the user is told")
@@ -190,7 +190,7 @@ def test_http2():
             expect_equal(result.out.splitlines(), ["you said PLACE", "2 200", "2 200", "same", "40", "mvagent:", "2 403"], f"{result.err[-1500:]}")
             heard = re.sub(r"\x1b\[[0-9;]*m", "", (place / "heard").read_text(errors="replace"))
             expect_equal(heard.count(f"x-api-key: {KEY}"), 42, "times that the server got the key")
-            expect_in(f"api.test:{port}: a request was stopped: it has the placeholder of API_KEY in its first line", result.err)
+            expect_in(f"api.test:{port}: a request was stopped: it has the placeholder of API_KEY in its query", result.err)
             used = {secret["name"]: secret["used"] for secret in outcome["network"]["secrets"]}
             expect_equal((used, outcome["network"]["secrets_masked"]), ({"API_KEY": 42}, 41), "what was used and masked")
 

@@ -36,12 +36,12 @@ class HostField(ctypes.Structure):
 class SecretField(ctypes.Structure):
     """struct secret of vmm/secret/secret.h."""
     _fields_ = [("name", ctypes.c_char * 129), ("length", ctypes.c_size_t), ("value", ctypes.c_char * 4097),
-                ("placeholder", ctypes.c_char * 4097), ("host_count", ctypes.c_uint), ("hosts", HostField * 16)]
+                ("placeholder", ctypes.c_char * 4097), ("in_query", ctypes.c_bool), ("host_count", ctypes.c_uint), ("hosts", HostField * 16)]
 
 
-def secret(name, value, placeholder, *hosts):
+def secret(name, value, placeholder, *hosts, in_query=False):
     made = SecretField(name=name.encode(), length=len(value), value=value.encode(), placeholder=placeholder.encode(),
-                       host_count=len(hosts))
+                       in_query=in_query, host_count=len(hosts))
     for i, (host, port) in enumerate(hosts):
         made.hosts[i].name, made.hosts[i].port = host.encode(), port
     return made
@@ -313,7 +313,8 @@ def stopped(run, request, part, told=True):
 def test_placeholder_in_the_wrong_place():
     place = PLACE.encode()
     with serve() as (server, run):
-        stopped(run, head(first=b"GET /?key=" + place + b" HTTP/1.1"), "first line")
+        stopped(run, head(first=b"GET /?key=" + place + b" HTTP/1.1"), "--secret-query API_KEY")
+        stopped(run, head(first=b"GET /" + place + b" HTTP/1.1"), "first line")
         stopped(run, head(b"Content-Length: %d" % len(place), first=b"POST / HTTP/1.1") + place, "no header")
         stopped(run, head(b"Transfer-Encoding: chunked", first=b"POST / HTTP/1.1") + b"%x\r\n" % len(place) + place, "no header",
                 told=False)

@@ -38,7 +38,7 @@ def stopped(run, peer, stream, part, told=True):
 def test_placeholder_in_the_wrong_place():
     place = PLACE.encode()
     with serve() as (server, run), guest(run) as peer:
-        stopped(run, peer, peer.ask(path="/?key=" + PLACE), "first line")
+        stopped(run, peer, peer.ask(path="/?key=" + PLACE), "--secret-query API_KEY")
         stopped(run, peer, peer.ask(body=place, method="POST"), "no header")
         stopped(run, peer, peer.ask(("content-length", str(len(place))), body=place, method="POST"), "no header", told=False)
         stopped(run, peer, peer.ask(body=b"x", trailers=[(b"x", place)], method="POST"), "no header", told=False)

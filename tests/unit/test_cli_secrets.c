@@ -122,6 +122,19 @@ static void test_file_and_command(void **state)
 	assert_string_equal(f->secrets.set->secrets[1].value, "user@somewhere-else");
 }
 
+/* Also before the secret that it is about. */
+static void test_query(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(apply(f, SECRET_QUERY_OPTION, "KEY"), 0);
+	assert_int_equal(apply(f, SECRET_OPTION, "KEY@a.test"), 0);
+	assert_int_equal(apply(f, SECRET_COMMAND_OPTION, "B=echo another-one@a.test"), 0);
+	assert_int_equal(prepare(f), 0);
+	assert_true(f->secrets.set->secrets[0].in_query);
+	assert_false(f->secrets.set->secrets[1].in_query);
+}
+
 static void test_refused(void **state)
 {
 	static const struct {
@@ -144,6 +157,8 @@ static void test_refused(void **state)
 		{SECRET_OPTION, "NOT_SET@a.test", "not set in your environment"},
 		{SECRET_OPTION, "SHORT@a.test", "too short"},
 		{SECRET_OPTION, "LINES@a.test", "one line"},
+		{SECRET_QUERY_OPTION, "NAMED_BY_NOTHING", "followed by the NAME of a secret"},
+		{SECRET_QUERY_OPTION, VALUE, "followed by the NAME of a secret"},
 		{SECRET_FILE_OPTION, "A=/dev/null@a.test", "too short"},
 		{SECRET_FILE_OPTION, "A=/nowhere/at/all@a.test", "cannot read it"},
 		{SECRET_FILE_OPTION, "A=/dev/zero@a.test", "its value is too long"},
@@ -196,7 +211,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_variable), TEST(test_settings), TEST(test_file_and_command),
-		TEST(test_refused),  TEST(test_twice),
+		TEST(test_query),    TEST(test_refused),  TEST(test_twice),
 	};
 
 	return cmocka_run_group_tests_name("cli secrets", tests, NULL, NULL);

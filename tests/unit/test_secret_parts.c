@@ -234,6 +234,11 @@ static const struct {
 	const char *text, *reason;
 } refused[] = {
 	{"GET /" PLACE " HTTP/1.1\r\n" HOST "\r\n", "placeholder of KEY in its first line"},
+	{"GET /" PLACE "?a=b HTTP/1.1\r\n" HOST "\r\n", "placeholder of KEY in its first line"},
+	{"GET /?a=" PLACE " HTTP/1.1\r\n" HOST "\r\n", "--secret-query KEY"},
+	{"GET /?a=" OTHER " HTTP/1.1\r\n" HOST "\r\n", "OTHER and goes to another host"},
+	{"GET /#?a=" PLACE " HTTP/1.1\r\n" HOST "\r\n", "placeholder of KEY in its first line"},
+	{"GET /?a#" PLACE " HTTP/1.1\r\n" HOST "\r\n", "placeholder of KEY in its first line"},
 	{PLACE " / HTTP/1.1\r\n" HOST "\r\n", "placeholder of KEY in its first line"},
 	{"GET / HTTP/1.1\r\n" HOST PLACE ": x\r\n\r\n", "in the name of a field"},
 	{"GET / HTTP/1.1\r\n" HOST "x: " OTHER "\r\n\r\n", "goes to another host"},

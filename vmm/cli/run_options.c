@@ -72,6 +72,7 @@ static const char usage[] =
 	"                        command has a placeholder in its place\n"
 	"  --secret-file NAME=PATH@HOST, --secret-cmd 'NAME=COMMAND@HOST'\n"
 	"                        the same with a file, or with what a command prints\n"
+	"  --secret-query NAME   put that secret into the query of a URL as well (?key=...)\n"
 	"  --ssh-agent KEY@HOST[:PORT]\n"
 	"                        let your ssh-agent sign log-ins at that host with that key: its\n"
 	"                        comment (* for any part) or SHA256:... as ssh-add -l says them\n"

@@ -88,13 +88,16 @@ static int find_secret(const struct run_secrets *secrets, const char *name)
 int run_secrets_apply(struct run_secrets *secrets, struct route_policy *policy, int option,
 		      const char *value)
 {
-	const char *name_of_option = option_names[option - SECRET_OPTION];
 	const char *at = strrchr(value, '@'), *equals = strchr(value, '=');
 	const bool has_place = option != SECRET_OPTION;
 	size_t length;
+	const char *name_of_option;
 	struct secret *secret;
 	unsigned int index;
 
+	if (option == SECRET_QUERY_OPTION)
+		return secret_uses_add_query(&secrets->uses, value);
+	name_of_option = option_names[option - SECRET_OPTION];
 	if (!secrets->set)
 		secrets->set = calloc(1, sizeof(*secrets->set));
 	if (!secrets->set)
@@ -305,7 +308,7 @@ static int check_variable(const struct run_secrets *secrets, const struct run_va
 
 int run_secrets_find(struct run_secrets *secrets, const struct run_variables *variables)
 {
-	int error = 0;
+	int error = secret_uses_apply(&secrets->uses, secrets->set);
 
 	for (unsigned int i = 0; !error && i < variables->count; i++)
 		error = check_variable(secrets, &variables->list[i]);
@@ -368,6 +371,7 @@ void run_secrets_free(struct run_secrets *secrets)
 		secret_set_wipe(secrets->set);
 	free(secrets->set);
 	secrets->set = NULL;
+	secret_uses_free(&secrets->uses);
 	for (unsigned int i = 0; i < LIMIT_SECRETS; i++) {
 		free(secrets->places[i]);
 		secrets->places[i] = NULL;

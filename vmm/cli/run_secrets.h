@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "vmm/cli/run_variables.h"
+#include "vmm/cli/secret_uses.h"
 #include "vmm/relay/settings.h"
 #include "vmm/secret/secret.h"
 
@@ -21,6 +22,7 @@ struct run_secrets {
 	struct secret_set *set; /* NULL: none */
 	enum secret_source sources[LIMIT_SECRETS];
 	char *places[LIMIT_SECRETS]; /* path or command; allocated */
+	struct secret_uses uses;
 };
 
 /* Numbers of the options below, out of the way of a program's own. */
@@ -28,21 +30,23 @@ enum secret_option {
 	SECRET_OPTION = 0x5000,
 	SECRET_FILE_OPTION,
 	SECRET_COMMAND_OPTION,
+	SECRET_QUERY_OPTION,
 	SECRET_OPTIONS_END,
 };
 
-#define SECRET_OPTIONS                                                        \
-	{"secret", required_argument, NULL, SECRET_OPTION},                   \
-		{"secret-file", required_argument, NULL, SECRET_FILE_OPTION}, \
-		{"secret-cmd", required_argument, NULL, SECRET_COMMAND_OPTION},
+#define SECRET_OPTIONS                                                          \
+	{"secret", required_argument, NULL, SECRET_OPTION},                     \
+		{"secret-file", required_argument, NULL, SECRET_FILE_OPTION},   \
+		{"secret-cmd", required_argument, NULL, SECRET_COMMAND_OPTION}, \
+		{"secret-query", required_argument, NULL, SECRET_QUERY_OPTION},
 
 static inline bool secret_is_option(int option)
 {
 	return option >= SECRET_OPTION && option < SECRET_OPTIONS_END;
 }
 
-/* NAME@HOST[:PORT],..., or NAME=PLACE@HOST... of the other two. Also allows the hosts. 0 or -errno
- * with the sentence printed. */
+/* NAME@HOST[:PORT],..., or NAME=PLACE@HOST... of the next two; NAME of the last. Also allows the
+ * hosts. 0 or -errno with the sentence printed. */
 int run_secrets_apply(struct run_secrets *secrets, struct route_policy *policy, int option,
 		      const char *value);
 

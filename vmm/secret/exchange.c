@@ -172,6 +172,7 @@ static bool move_up(struct exchange *exchange)
 		moved = true;
 	}
 	if (length < 0) {
+		explicit_bzero(bytes, sizeof(bytes));
 		refuse_request(exchange);
 		return true;
 	}

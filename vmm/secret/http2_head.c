@@ -315,7 +315,7 @@ int http2_head_rewrite(struct http2_head *head, bool ends, const struct http_tar
 	length = http_head_length(head->text, head->text_length, &why);
 	if (length != (long)head->text_length)
 		return refuse(reason, length < 0 ? why : "is not what it seems");
-	if (http_head_rewrite(head->text, head->text_length, target, request, reason) < 0)
+	if (http_head_rewrite(head->text, &head->text_length, target, request, reason) < 0)
 		return -1;
 	make_wire(head, &parts, request->chunked);
 	return 0;

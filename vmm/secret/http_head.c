@@ -7,6 +7,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/secret/base64.h"
+#include "vmm/secret/http_query.h"
 #include "vmm/secret/span.h"
 
 struct reader {
@@ -345,8 +346,9 @@ static int check_all(struct reader *reader, bool old)
 	return 0;
 }
 
-int http_head_rewrite(char *head, size_t length, const struct http_target *target,
-		      struct http_request *request, char reason[HTTP_REASON_BYTES])
+int http_head_rewrite(char head[LIMIT_SECRET_HEAD_BYTES], size_t *length,
+		      const struct http_target *target, struct http_request *request,
+		      char reason[HTTP_REASON_BYTES])
 {
 	struct reader reader = {.target = target, .request = request, .reason = reason};
 	unsigned int count = 0;
@@ -355,8 +357,10 @@ int http_head_rewrite(char *head, size_t length, const struct http_target *targe
 	int error;
 
 	*request = (struct http_request){0};
+	if (http_query_rewrite(head, length, target, request, reason) < 0)
+		return -1;
 	/* Each line ends in CRLF and has neither of them: http_head_length. */
-	for (; (end = memchr(at, '\r', length - (size_t)(at - head))) != at; at = end + 2) {
+	for (; (end = memchr(at, '\r', *length - (size_t)(at - head))) != at; at = end + 2) {
 		struct span line = {at, (size_t)(end - at)};
 
 		if (count == 0)

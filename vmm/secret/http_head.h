@@ -2,14 +2,14 @@
 /*
  * The head of an HTTP/1.1 request of the guest (RFC 9112): looked at strictly, so that the server
  * cannot understand it in another way than we do, and changed in its place: placeholders become
- * secrets of the same length. Pure.
+ * secrets of the same length (longer only in a query). Pure.
  */
 #ifndef MVAGENT_SECRET_HTTP_HEAD_H
 #define MVAGENT_SECRET_HTTP_HEAD_H
 
 #include "vmm/secret/secret.h"
 
-#define HTTP_REASON_BYTES 256
+#define HTTP_REASON_BYTES 512
 
 /* To whom a request goes, and what there is to be put into it. */
 struct http_target {
@@ -32,10 +32,11 @@ struct http_request {
  * complete; -1 when it can be none, with @reason, as what follows "its request " (static). */
 long http_head_length(const char *bytes, size_t length, const char **reason);
 
-/* Reads a head of that length, and puts the secrets in. 0; or -1 with @reason (as above): then
- * nothing of it may be sent. */
-int http_head_rewrite(char *head, size_t length, const struct http_target *target,
-		      struct http_request *request, char reason[HTTP_REASON_BYTES]);
+/* Reads a head of that @length, and puts the secrets in: it may be longer then. 0; or -1 with
+ * @reason (as above): then nothing of it may be sent. */
+int http_head_rewrite(char head[LIMIT_SECRET_HEAD_BYTES], size_t *length,
+		      const struct http_target *target, struct http_request *request,
+		      char reason[HTTP_REASON_BYTES]);
 
 /* RFC 9110, 5.6.2 */
 bool http_is_token(const char *text, size_t length);

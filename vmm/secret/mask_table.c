@@ -7,6 +7,7 @@
 
 #include "vmm/base/bytes.h"
 #include "vmm/secret/base64.h"
+#include "vmm/secret/percent.h"
 
 /* So many bytes at a place may happen to be the start of a secret. Of a short one it is half. */
 #define CHANCE_BYTES 8U
@@ -41,34 +42,15 @@ static size_t encode_plain(const char *value, const char *encoded, size_t length
 	return length;
 }
 
-static size_t write_percent(const char *value, const char *encoded, size_t length,
-			    const char *digits, char *text)
-{
-	static const char unreserved[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					 "0123456789-._~"; /* RFC 3986, 2.3 */
-	size_t made = 0;
-
-	for (size_t i = 0; i < length; i++) {
-		if (strchr(unreserved, encoded[i])) {
-			text[made++] = value[i];
-			continue;
-		}
-		text[made++] = '%';
-		text[made++] = digits[(uint8_t)value[i] >> 4];
-		text[made++] = digits[(uint8_t)value[i] & 15];
-	}
-	return made;
-}
-
 static size_t encode_percent(const char *value, const char *encoded, size_t length, char *text)
 {
-	return write_percent(value, encoded, length, "0123456789ABCDEF", text);
+	return percent_write(value, encoded, length, false, text);
 }
 
 static size_t encode_percent_small(const char *value, const char *encoded, size_t length,
 				   char *text)
 {
-	return write_percent(value, encoded, length, "0123456789abcdef", text);
+	return percent_write(value, encoded, length, true, text);
 }
 
 static size_t write_hex(const char *value, size_t length, const char *digits, char *text)

@@ -45,6 +45,7 @@ static ssize_t take_head(struct request_stream *request, char *bytes)
 {
 	const char *reason = "";
 	struct http_request read;
+	size_t made;
 	long length;
 
 	if (request->begun - request->answered == REQUEST_UNANSWERED)
@@ -61,8 +62,9 @@ static ssize_t take_head(struct request_stream *request, char *bytes)
 		return refuse(request,
 			      "follows one whose body some servers overlook; it may have a "
 			      "connection of its own");
-	if (http_head_rewrite(request->bytes, (size_t)length, &request->target, &read,
-			      request->reason) < 0)
+	made = (size_t)length;
+	leave(request, bytes, made);
+	if (http_head_rewrite(bytes, &made, &request->target, &read, request->reason) < 0)
 		return -1;
 	/* Only of the first is it clear which answer is its. */
 	if (read.upgrade && request->begun)
@@ -75,8 +77,7 @@ static ssize_t take_head(struct request_stream *request, char *bytes)
 	request->state = read.upgrade                            ? REQUEST_WAITS
 			 : request->body.state == HTTP_BODY_DONE ? REQUEST_HEAD
 								 : REQUEST_BODY;
-	leave(request, bytes, (size_t)length);
-	return length;
+	return (ssize_t)made;
 }
 
 /* @length bytes that are no head: no placeholder belongs there. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All that a guest says to one server: requests, one after the other, whose heads are rewritten and
- * whose bodies pass. It comes in pieces and leaves as long as it came. Pure.
+ * whose bodies pass. It comes in pieces. Pure.
  */
 #ifndef MVAGENT_SECRET_REQUEST_H
 #define MVAGENT_SECRET_REQUEST_H

@@ -25,6 +25,7 @@ struct secret {
 	size_t length;                          /* of both of these: visible ASCII, terminated */
 	char value[LIMIT_SECRET_BYTES + 1];
 	char placeholder[LIMIT_SECRET_BYTES + 1];
+	bool in_query; /* it may be put into the query of a URL as well */
 	unsigned int host_count;
 	struct secret_host hosts[LIMIT_SECRET_HOSTS];
 };
