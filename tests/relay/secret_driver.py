@@ -36,12 +36,13 @@ class HostField(ctypes.Structure):
 class SecretField(ctypes.Structure):
     """struct secret of vmm/secret/secret.h."""
     _fields_ = [("name", ctypes.c_char * 129), ("length", ctypes.c_size_t), ("value", ctypes.c_char * 4097),
-                ("placeholder", ctypes.c_char * 4097), ("in_query", ctypes.c_bool), ("host_count", ctypes.c_uint), ("hosts", HostField * 16)]
+                ("placeholder", ctypes.c_char * 4097), ("in_query", ctypes.c_bool), ("counted_as", ctypes.c_uint),
+                ("endpoint_host", ctypes.c_uint), ("endpoint_path", ctypes.c_char * 256), ("host_count", ctypes.c_uint), ("hosts", HostField * 16)]
 
 
-def secret(name, value, placeholder, *hosts, in_query=False):
+def secret(name, value, placeholder, *hosts, in_query=False, endpoint=""):
     made = SecretField(name=name.encode(), length=len(value), value=value.encode(), placeholder=placeholder.encode(),
-                       in_query=in_query, host_count=len(hosts))
+                       in_query=in_query, endpoint_path=endpoint.encode(), host_count=len(hosts))
     for i, (host, port) in enumerate(hosts):
         made.hosts[i].name, made.hosts[i].port = host.encode(), port
     return made

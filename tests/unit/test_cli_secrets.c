@@ -135,6 +135,54 @@ static void test_query(void **state)
 	assert_false(f->secrets.set->secrets[1].in_query);
 }
 
+static void test_endpoint(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(apply(f, SECRET_OAUTH_OPTION, "KEY@B.test:8443/oauth/token"), 0);
+	assert_int_equal(apply(f, SECRET_OPTION, "KEY@a.test,b.test:8443"), 0);
+	assert_int_equal(prepare(f), 0);
+	assert_int_equal(f->secrets.set->secrets[0].endpoint_host, 1);
+	assert_string_equal(f->secrets.set->secrets[0].endpoint_path, "/oauth/token");
+	assert_int_equal(apply(f, SECRET_OAUTH_OPTION, "KEY@a.test/token"), 0);
+	assert_int_equal(prepare(f), -EINVAL);
+	assert_non_null(strstr(log_last_error(), "given before"));
+}
+
+/* What is wrong with where tokens are given out. */
+static void test_endpoint_refused(void **state)
+{
+	static const struct {
+		const char *value, *words;
+	} cases[] = {
+		{"KEY", "give NAME@HOST/PATH"},
+		{"OTHER@a.test/token", "give NAME@HOST/PATH"},
+		{"KEY@a.test", "give NAME@HOST/PATH"},
+		{"KEY@a.test/token?x", "give NAME@HOST/PATH"},
+		{"KEY@a.test/tok en", "give NAME@HOST/PATH"},
+		{"KEY@b.test/token", "none of the hosts"},
+		{"KEY@a.test:80/token", "none of the hosts"},
+		{"KEY@a.test:/token", "none of the hosts"},
+		{"KEY@a.test:000000443/token", "none of the hosts"},
+		{"KEY@/token", "none of the hosts"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fixture *f = calloc(1, sizeof(*f));
+		void *held = f;
+
+		assert_non_null(f);
+		setenv("KEY", VALUE, 1);
+		assert_int_equal(apply(f, SECRET_OPTION, "KEY@a.test"), 0);
+		assert_int_equal(apply(f, SECRET_OAUTH_OPTION, cases[i].value), 0);
+		assert_int_equal(prepare(f), -EINVAL);
+		if (!strstr(log_last_error(), cases[i].words))
+			fail_msg("%s: '%s'", cases[i].value, log_last_error());
+		teardown(&held);
+	}
+}
+
 static void test_refused(void **state)
 {
 	static const struct {
@@ -211,7 +259,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_variable), TEST(test_settings), TEST(test_file_and_command),
-		TEST(test_query),    TEST(test_refused),  TEST(test_twice),
+		TEST(test_query),    TEST(test_endpoint), TEST(test_endpoint_refused),
+		TEST(test_refused),  TEST(test_twice),
 	};
 
 	return cmocka_run_group_tests_name("cli secrets", tests, NULL, NULL);

@@ -74,6 +74,15 @@ static_assert(LIMIT_CHAIN_SEGMENTS <= LIMIT_QUEUE_SIZE, "a chain must fit its ri
 #define LIMIT_SECRET_HEAD_BYTES    65536U /* of a request: its first line and its fields */
 #define LIMIT_SECRET_HEAD_FIELDS   256U
 #define LIMIT_SECRET_TRAILER_BYTES 8192U
+#define LIMIT_SECRET_PATH_BYTES    255U /* of a token endpoint */
+
+/* Tokens that servers give out in a run, and that are kept (vmm/secret/token_store.h). Shorter ones
+ * would be masked where they are no tokens. */
+#define LIMIT_SECRET_TOKENS              64U
+#define LIMIT_SECRET_ALL                 (LIMIT_SECRETS + LIMIT_SECRET_TOKENS)
+#define LIMIT_SECRET_TOKEN_BYTES_MIN     16U
+#define LIMIT_SECRET_TOKEN_RAW_BYTES     8192U  /* as it is written in JSON */
+#define LIMIT_SECRET_TOKEN_REQUEST_BYTES 32768U /* of the body of a request for one */
 /* HTTP/2 of one connection: what may be under way at once. Windows are what may wait here of a body
  * (RFC 9113, 5.2). */
 #define LIMIT_HTTP2_CONNECTIONS     32U /* of those above; the others are told of HTTP/1.1 alone */

@@ -91,6 +91,8 @@ void network_report_add_event(struct network_report *report, const struct relay_
 		report->denied.untold += event->sent;
 	if (event->type == RELAY_EVENT_MASKED)
 		report->secrets_masked += event->received;
+	if (event->type == RELAY_EVENT_TOKEN)
+		report->tokens_replaced += event->received;
 	if (event->type != RELAY_EVENT_ENDED && event->type != RELAY_EVENT_FAILED)
 		return;
 	while (way < report->ways + report->way_count &&
@@ -249,6 +251,7 @@ static void add_secrets_json(const struct network_report *report, cJSON *network
 		cJSON_AddItemToArray(secrets, object);
 	}
 	cJSON_AddNumberToObject(network, "secrets_masked", (double)report->secrets_masked);
+	cJSON_AddNumberToObject(network, "tokens_replaced", (double)report->tokens_replaced);
 }
 
 static void add_signatures_json(const struct network_report *report, cJSON *network)

@@ -58,7 +58,8 @@ struct network_signature {
 struct network_report {
 	unsigned int secret_count;
 	struct network_secret secrets[NETWORK_REPORT_SECRETS];
-	uint64_t secrets_masked; /* in what servers said */
+	uint64_t secrets_masked;  /* in what servers said */
+	uint64_t tokens_replaced; /* that servers gave out */
 	unsigned int frame_count;
 	struct frame_summary frames[NETWORK_REPORT_FRAMES]; /* the first of each kind, in order */
 	struct network_sentences denied;

@@ -60,7 +60,8 @@ static void note(struct network_watch *watch, const char *decision, const char *
 	record_event(watch->record, RECORD_NETWORK, line);
 }
 
-/* A secret was used, or hidden where a server said it again. */
+/* A secret was used, or hidden where a server said it again; or tokens that were given out for it
+ * were replaced. */
 static void note_secret(struct network_watch *watch, const struct relay_event *event)
 {
 	cJSON *line = cJSON_CreateObject();
@@ -69,7 +70,10 @@ static void note_secret(struct network_watch *watch, const struct relay_event *e
 	cJSON_AddItemToObject(line, "secret", canonical_text(event->text, LIMIT_SECRET_NAME_BYTES));
 	cJSON_AddItemToObject(line, "host", canonical_text(event->host, RELAY_NAME_BYTES));
 	canonical_add_count(line, "port", event->port);
-	cJSON_AddStringToObject(line, "what", used ? "used" : "masked");
+	cJSON_AddStringToObject(line, "what",
+				used                               ? "used"
+				: event->type == RELAY_EVENT_TOKEN ? "tokens replaced"
+								   : "masked");
 	canonical_add_count(line, "count", (double)(used ? event->sent : event->received));
 	record_event(watch->record, RECORD_SECRET, line);
 }
@@ -282,7 +286,8 @@ void network_watch_read_events(struct network_watch *watch)
 		else if (event.type == RELAY_EVENT_ENDED)
 			note(watch, "allowed", event.host, (uint16_t)event.port,
 			     "a connection is over", &event);
-		if (event.type == RELAY_EVENT_SECRET || event.type == RELAY_EVENT_MASKED)
+		if (event.type == RELAY_EVENT_SECRET || event.type == RELAY_EVENT_MASKED ||
+		    event.type == RELAY_EVENT_TOKEN)
 			note_secret(watch, &event);
 		if (event.type == RELAY_EVENT_UNTOLD) {
 			note_untold(watch, "denied", event.sent);

@@ -97,6 +97,8 @@ int run_secrets_apply(struct run_secrets *secrets, struct route_policy *policy, 
 
 	if (option == SECRET_QUERY_OPTION)
 		return secret_uses_add_query(&secrets->uses, value);
+	if (option == SECRET_OAUTH_OPTION)
+		return secret_uses_add_endpoint(&secrets->uses, value);
 	name_of_option = option_names[option - SECRET_OPTION];
 	if (!secrets->set)
 		secrets->set = calloc(1, sizeof(*secrets->set));

@@ -31,6 +31,7 @@ enum secret_option {
 	SECRET_FILE_OPTION,
 	SECRET_COMMAND_OPTION,
 	SECRET_QUERY_OPTION,
+	SECRET_OAUTH_OPTION,
 	SECRET_OPTIONS_END,
 };
 
@@ -38,15 +39,16 @@ enum secret_option {
 	{"secret", required_argument, NULL, SECRET_OPTION},                     \
 		{"secret-file", required_argument, NULL, SECRET_FILE_OPTION},   \
 		{"secret-cmd", required_argument, NULL, SECRET_COMMAND_OPTION}, \
-		{"secret-query", required_argument, NULL, SECRET_QUERY_OPTION},
+		{"secret-query", required_argument, NULL, SECRET_QUERY_OPTION}, \
+		{"secret-oauth", required_argument, NULL, SECRET_OAUTH_OPTION},
 
 static inline bool secret_is_option(int option)
 {
 	return option >= SECRET_OPTION && option < SECRET_OPTIONS_END;
 }
 
-/* NAME@HOST[:PORT],..., or NAME=PLACE@HOST... of the next two; NAME of the last. Also allows the
- * hosts. 0 or -errno with the sentence printed. */
+/* NAME@HOST[:PORT],..., or NAME=PLACE@HOST... of the next two; what uses the last two add. Also
+ * allows the hosts. 0 or -errno with the sentence printed. */
 int run_secrets_apply(struct run_secrets *secrets, struct route_policy *policy, int option,
 		      const char *value);
 

@@ -9,10 +9,15 @@
 struct secret_uses {
 	unsigned int query_count;
 	char *queries[LIMIT_SECRETS]; /* names; allocated */
+	unsigned int endpoint_count;
+	char *endpoints[LIMIT_SECRETS]; /* NAME@HOST[:PORT]/PATH; allocated */
 };
 
 /* --secret-query NAME. 0 or -errno with the sentence printed. */
 int secret_uses_add_query(struct secret_uses *uses, const char *name);
+
+/* --secret-oauth NAME@HOST[:PORT]/PATH. The same. */
+int secret_uses_add_endpoint(struct secret_uses *uses, const char *endpoint);
 
 /* All secrets are known: notes with each what it may be used for. The same. */
 int secret_uses_apply(const struct secret_uses *uses, struct secret_set *set);

@@ -24,7 +24,7 @@ void broker_tell(struct broker *broker, enum relay_event_type type, const struct
 		.type = type,
 		.port = exchange->port,
 		.sent = type == RELAY_EVENT_SECRET ? count : 0,
-		.received = type == RELAY_EVENT_MASKED ? count : 0,
+		.received = type == RELAY_EVENT_MASKED || type == RELAY_EVENT_TOKEN ? count : 0,
 	};
 
 	snprintf(event.host, sizeof(event.host), "%s", exchange->host);
@@ -41,7 +41,8 @@ void broker_tell(struct broker *broker, enum relay_event_type type, const struct
 
 SSL_CTX *broker_context(struct broker *broker, const char *host, uint16_t port)
 {
-	for (unsigned int i = 0; i < broker->secrets->count; i++) {
+	/* Tokens, which come last, are for no further hosts. */
+	for (unsigned int i = 0; i < bytes_minimum(broker->secrets->count, LIMIT_SECRETS); i++) {
 		const struct secret *secret = &broker->secrets->secrets[i];
 
 		for (unsigned int j = 0; j < secret->host_count; j++) {
@@ -224,6 +225,7 @@ int broker_create(struct broker **broker, struct loop *loop, const struct broker
 	X509_STORE_free(plan->trust);
 	error = made->server_context ? make_contexts(made) : -ENOMEM;
 	error = error ? error : mask_table_create(&made->masks, plan->secrets);
+	made->tokens = (struct token_store){plan->secrets, made->masks, plan->secrets->count};
 	error = error ? error
 		      : loop_watch(loop, &made->relay_watch, made->relay_fd, POLLIN, on_relay);
 	if (error) {

@@ -14,7 +14,7 @@ struct broker;
 #define BROKER_LOOP_CAPACITY (4U * LIMIT_SECRET_CONNECTIONS + 8U)
 
 struct broker_plan {
-	const struct secret_set *secrets;
+	struct secret_set *secrets; /* tokens come to them */
 	const struct authority *authority;
 	X509_STORE *trust; /* who may certify servers; the broker's then */
 	int relay_fd;      /* to mvagent-relay; the broker's then, as the next one */

@@ -8,6 +8,7 @@
 #include "vmm/secret/http2.h"
 #include "vmm/secret/response.h"
 #include "vmm/secret/tls.h"
+#include "vmm/secret/token_store.h"
 #include "vmm/wire/terminate.h"
 #include "vmm/wire/told.h"
 
@@ -22,6 +23,7 @@ enum exchange_state {
 struct exchange_buffers {
 	struct request_stream request;
 	struct response_stream response;
+	struct token_scan tokens;
 };
 
 /* One connection of the guest's, and the one to its server. */
@@ -33,6 +35,7 @@ struct exchange {
 	struct tls guest, server;
 	struct loop_operation guest_watch, server_watch, again, pause;
 	struct alpn alpn;
+	struct token_scope tokens;
 	bool server_asked;                /* its handshake has begun */
 	struct exchange_buffers *buffers; /* NULL in HTTP/2 */
 	struct http2 *http2;              /* NULL in HTTP/1.1 */
@@ -48,6 +51,7 @@ struct broker {
 	const struct secret_set *secrets;
 	const struct authority *authority;
 	struct mask_table *masks;
+	struct token_store tokens;
 	SSL_CTX *server_context;                              /* for connections to servers */
 	SSL_CTX *contexts[LIMIT_SECRETS][LIMIT_SECRET_HOSTS]; /* for the guest, in a host's name */
 	int relay_fd;

@@ -39,13 +39,16 @@ static void tell_uses(struct exchange *exchange)
 	uses = exchange->http2 ? http2_uses(exchange->http2) : exchange->buffers->request.uses;
 	masked = exchange->http2 ? http2_masked(exchange->http2)
 				 : exchange->buffers->response.masker.masked;
-	for (unsigned int i = 0; i < broker->secrets->count; i++) {
+	for (unsigned int i = 0; i < LIMIT_SECRETS; i++) {
 		const char *name = broker->secrets->secrets[i].name;
+		const uint64_t replaced = exchange->tokens.replaced[i];
 
 		if (uses[i])
 			broker_tell(broker, RELAY_EVENT_SECRET, exchange, uses[i], name);
 		if (masked[i])
 			broker_tell(broker, RELAY_EVENT_MASKED, exchange, masked[i], name);
+		if (replaced)
+			broker_tell(broker, RELAY_EVENT_TOKEN, exchange, replaced, name);
 	}
 }
 
@@ -401,6 +404,11 @@ static int begin(struct exchange *exchange, const struct terminate_message *mess
 		return -ENOMEM;
 	exchange->buffers->response.request = &exchange->buffers->request;
 	exchange->buffers->response.masker.table = broker->masks;
+	exchange->tokens =
+		(struct token_scope){&broker->tokens, exchange->host, exchange->port, {0}};
+	exchange->buffers->tokens.scope = &exchange->tokens;
+	if (token_store_watches(&broker->tokens, exchange->host, exchange->port))
+		exchange->buffers->response.tokens = &exchange->buffers->tokens;
 	exchange->buffers->request.target =
 		(struct http_target){exchange->host, exchange->port, broker->secrets};
 	error = tls_begin(&exchange->guest, context, message->first, message->length);

@@ -16,6 +16,7 @@ static void on_told(void *user, enum relay_event_type type, const char *text)
 int exchange_begin_http2(struct exchange *exchange)
 {
 	struct broker *broker = exchange->broker;
+	const bool watched = token_store_watches(&broker->tokens, exchange->host, exchange->port);
 
 	explicit_bzero(exchange->buffers, sizeof(*exchange->buffers));
 	free(exchange->buffers);
@@ -24,6 +25,7 @@ int exchange_begin_http2(struct exchange *exchange)
 			    &(struct http2_plan){
 				    .target = {exchange->host, exchange->port, broker->secrets},
 				    .masks = broker->masks,
+				    .tokens = watched ? &exchange->tokens : NULL,
 				    .tell = on_told,
 				    .user = exchange,
 			    });

@@ -117,7 +117,7 @@ nghttp2_data_provider http2_provider(struct http2_stream *stream)
 static void stop_request(struct http2_stream *stream)
 {
 	struct http2 *http2 = stream->http2;
-	const size_t length = http2_pipe_empty(&stream->up);
+	const size_t length = http2_pipe_empty(&stream->up) + http2_pipe_empty(&stream->held);
 
 	if (length)
 		http2_consume(stream, HTTP2_GUEST, length);

@@ -12,6 +12,7 @@
 
 #include "vmm/secret/http_head.h"
 #include "vmm/secret/mask_table.h"
+#include "vmm/secret/token_store.h"
 #include "vmm/wire/relay.h"
 
 struct http2;
@@ -21,6 +22,7 @@ enum http2_side { HTTP2_GUEST, HTTP2_SERVER };
 struct http2_plan {
 	struct http_target target; /* whose strings stay */
 	const struct mask_table *masks;
+	struct token_scope *tokens; /* NULL: the server gives out none */
 	/* Something was stopped: @text is a sentence about it. May be called by http2_take. */
 	void (*tell)(void *user, enum relay_event_type type, const char *text);
 	void *user;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server says in HTTP/2. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,16 +37,36 @@ static void pass_head(struct http2_stream *stream, int status, bool ends)
 		http2_cancel(stream, NGHTTP2_INTERNAL_ERROR);
 }
 
+/* NULL, or why a head must not pass where tokens are given out. */
+static const char *find_objection(struct http2_stream *stream, int status)
+{
+	struct http2_head *head = &stream->http2->heads[HTTP2_SERVER];
+
+	if (!stream->tokens)
+		return NULL;
+	if (http2_head_says(head, "content-encoding", "") &&
+	    !http2_head_says(head, "content-encoding", "identity"))
+		return "is packed, and there may be a token in it";
+	if (status == 206)
+		return "is a part of one that may have a token in it";
+	if (token_scan_end(stream->tokens) < 0 ||
+	    token_scan_look(stream->tokens, head->bytes, head->length) < 0 ||
+	    token_scan_end(stream->tokens) < 0)
+		return stream->tokens->reason;
+	return NULL;
+}
+
 static void take_head(struct http2_stream *stream, bool ends)
 {
 	struct http2 *http2 = stream->http2;
 	struct http2_head *head = &http2->heads[HTTP2_SERVER];
-	int status = http2_head_mask(head, &http2->masker);
+	const int status = http2_head_mask(head, &http2->masker);
+	const char *objection = status < 0 ? head->objection : find_objection(stream, status);
 
 	/* The first of them has a status, and no other has one: the library sees to that as well.
 	 */
-	if (status < 0)
-		http2_refuse_answer(stream, head->objection);
+	if (objection || status < 0)
+		http2_refuse_answer(stream, objection);
 	else if ((status != 0) == stream->answered || (ends && status && status < 200))
 		http2_refuse_answer(stream, "has heads that do not belong together");
 	else if (status)
@@ -56,6 +77,10 @@ static void take_head(struct http2_stream *stream, bool ends)
 
 static void end_answer(struct http2_stream *stream)
 {
+	if (stream->tokens && token_scan_held(stream->tokens)) {
+		http2_refuse_answer(stream, "ends within a token");
+		return;
+	}
 	if (http2_stream_flush(stream, &stream->http2->masker) < 0) {
 		http2_cancel(stream, NGHTTP2_INTERNAL_ERROR);
 		return;
@@ -86,22 +111,46 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
+/* Takes the next bytes of a body. Returns how many, or 0: the answer is stopped. */
+static size_t take_piece(struct http2_stream *stream, const uint8_t *bytes, size_t length)
+{
+	struct masker *masker = &stream->http2->masker;
+	struct token_scan *tokens = stream->tokens;
+	const size_t taken =
+		(size_t)bytes_minimum(tokens ? TOKEN_SCAN_BYTES : MASKER_PIECE_BYTES, length);
+	const size_t held = tokens ? token_scan_held(tokens) : 0;
+	const char *reason;
+	int error = tokens ? http2_stream_replace(stream, masker, bytes, taken)
+			   : http2_stream_mask(stream, masker, bytes, taken);
+
+	if (!error)
+		return taken;
+	reason = tokens ? tokens->reason : NULL;
+	if (tokens)
+		token_scan_end(tokens);
+	if (held) /* of bytes that came before these */
+		http2_consume(stream, HTTP2_SERVER, held);
+	if (error == -EPROTO)
+		http2_refuse_answer(stream, reason);
+	else
+		http2_cancel(stream, NGHTTP2_INTERNAL_ERROR);
+	return 0;
+}
+
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
 		   size_t length, void *user)
 {
-	struct http2 *http2 = user;
 	struct http2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
 	size_t taken;
 
+	(void)user;
 	(void)flags;
 	if (!stream || stream->mute)
 		return nghttp2_session_consume(session, id, length);
 	for (size_t done = 0; done < length; done += taken) {
-		taken = (size_t)bytes_minimum(MASKER_PIECE_BYTES, length - done);
-		if (http2_stream_mask(stream, &http2->masker, bytes + done, taken) < 0) {
-			http2_cancel(stream, NGHTTP2_INTERNAL_ERROR);
+		taken = take_piece(stream, bytes + done, length - done);
+		if (!taken)
 			return nghttp2_session_consume(session, id, length - done);
-		}
 	}
 	http2_resume(stream, HTTP2_GUEST);
 	return 0;

@@ -6,6 +6,7 @@
 
 #include "vmm/secret/http2_internal.h"
 #include "vmm/secret/http_body.h"
+#include "vmm/secret/token_request.h"
 
 /* One more stream. NULL: there are enough, or the server takes none. */
 static struct http2_stream *add_stream(struct http2 *http2, int32_t id)
@@ -17,6 +18,14 @@ static struct http2_stream *add_stream(struct http2 *http2, int32_t id)
 	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		return NULL;
+	if (http2->plan.tokens) {
+		stream->tokens = calloc(1, sizeof(*stream->tokens));
+		if (!stream->tokens) {
+			free(stream);
+			return NULL;
+		}
+		stream->tokens->scope = http2->plan.tokens;
+	}
 	stream->http2 = http2;
 	stream->guest_id = id;
 	stream->next = http2->streams;
@@ -42,6 +51,12 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
+static void note_uses(struct http2 *http2, const struct http_request *request)
+{
+	for (unsigned int i = 0; i < LIMIT_SECRETS; i++)
+		http2->uses[i] += request->uses[i];
+}
+
 /* A head is complete. */
 static void begin_request(struct http2_stream *stream, bool ends)
 {
@@ -62,8 +77,8 @@ static void begin_request(struct http2_stream *stream, bool ends)
 		http2_cancel(stream, NGHTTP2_REFUSED_STREAM);
 		return;
 	}
-	for (unsigned int i = 0; i < LIMIT_SECRETS; i++)
-		http2->uses[i] += request.uses[i];
+	note_uses(http2, &request);
+	stream->token = request;
 	stream->without_body = request.overlooked;
 	stream->server_id = nghttp2_submit_request(server, NULL, head->wire, head->wire_count,
 						   ends ? NULL : &body, stream);
@@ -83,6 +98,49 @@ static bool check_contents(struct http2_stream *stream, const void *bytes, size_
 		return true;
 	http2_refuse_request(stream, reason);
 	return false;
+}
+
+/* The body of a request for tokens is complete: a secret may be put into it. */
+static void finish_token(struct http2_stream *stream)
+{
+	struct http2 *http2 = stream->http2;
+	struct http2_pipe *held = &stream->held;
+	char *body = held->bytes + held->at, reason[HTTP_REASON_BYTES];
+
+	if (stream->deaf || !held->length)
+		return;
+	memset(stream->token.uses, 0, sizeof(stream->token.uses));
+	if (token_request_rewrite(body, held->length, &http2->plan.target, &stream->token, reason) <
+	    0) {
+		http2_refuse_request(stream, reason);
+		return;
+	}
+	if (!check_contents(stream, body, held->length))
+		return;
+	note_uses(http2, &stream->token);
+	if (http2_pipe_add(&stream->up, body, held->length) < 0)
+		http2_cancel(stream, NGHTTP2_INTERNAL_ERROR);
+	else
+		http2_pipe_empty(held);
+}
+
+/* It waits until it is complete. Whether the stream goes on. */
+static bool hold_token(struct http2_stream *stream, const void *bytes, size_t length)
+{
+	if (stream->held.length + length > LIMIT_SECRET_TOKEN_REQUEST_BYTES) {
+		http2_refuse_request(stream, "has a body of more than 32 KiB, and is for a token");
+		return false;
+	}
+	return http2_pipe_add(&stream->held, bytes, length) == 0;
+}
+
+/* The next bytes of a body. Whether the stream goes on. */
+static bool take_body(struct http2_stream *stream, const void *bytes, size_t length)
+{
+	if (stream->token.token.kind != HTTP_TOKEN_NONE)
+		return hold_token(stream, bytes, length);
+	return check_contents(stream, bytes, length) &&
+	       http2_pipe_add(&stream->up, bytes, length) == 0;
 }
 
 static void take_trailer(struct http2_stream *stream)
@@ -114,8 +172,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		take_trailer(stream);
 	if (head)
 		http2_head_begin(&http2->heads[HTTP2_GUEST]);
-	if (ends)
+	if (ends) {
+		finish_token(stream);
 		http2_resume(stream, HTTP2_SERVER);
+	}
 	return 0;
 }
 
@@ -139,8 +199,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 		return nghttp2_session_consume(session, id, length);
 	if (length)
 		note_body(stream);
-	if (!check_contents(stream, bytes, length) ||
-	    http2_pipe_add(&stream->up, bytes, length) < 0) {
+	if (!take_body(stream, bytes, length)) {
 		http2_consume(stream, HTTP2_GUEST, length);
 		if (!stream->deaf)
 			http2_cancel(stream, NGHTTP2_INTERNAL_ERROR);

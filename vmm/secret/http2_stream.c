@@ -158,6 +158,20 @@ int http2_stream_mask(struct http2_stream *stream, struct masker *masker, const 
 	return error ? error : http2_pipe_add(&stream->down, out, made);
 }
 
+int http2_stream_replace(struct http2_stream *stream, struct masker *masker, const void *bytes,
+			 size_t length)
+{
+	char clean[TOKEN_SCAN_ROOM];
+	const ssize_t made = token_scan_put(stream->tokens, bytes, length, clean);
+	int error;
+
+	if (made < 0)
+		return -EPROTO;
+	error = http2_stream_mask(stream, masker, clean, (size_t)made);
+	explicit_bzero(clean, (size_t)made);
+	return error;
+}
+
 int http2_stream_flush(struct http2_stream *stream, struct masker *masker)
 {
 	char out[sizeof(masker->bytes)];
@@ -174,17 +188,26 @@ int http2_stream_flush(struct http2_stream *stream, struct masker *masker)
 
 size_t http2_stream_empty_answer(struct http2_stream *stream)
 {
-	const size_t held = stream->rest.length - stream->rest.passed;
-	const size_t length = http2_pipe_empty(&stream->down);
+	size_t length = http2_pipe_empty(&stream->down);
 
+	length += stream->rest.length - stream->rest.passed;
 	forget_rest(&stream->rest);
-	return stream->ours ? 0 : length + held;
+	if (stream->tokens) {
+		length += token_scan_held(stream->tokens);
+		token_scan_end(stream->tokens);
+	}
+	return stream->ours ? 0 : length;
 }
 
 void http2_stream_free(struct http2_stream *stream)
 {
 	http2_pipe_empty(&stream->up);
 	http2_stream_empty_answer(stream);
+	http2_pipe_empty(&stream->held);
+	if (stream->tokens)
+		explicit_bzero(stream->tokens, sizeof(*stream->tokens));
+	free(stream->tokens);
+	explicit_bzero(&stream->token, sizeof(stream->token));
 	explicit_bzero(&stream->search, sizeof(stream->search));
 	free(stream);
 }

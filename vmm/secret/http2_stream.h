@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 #include "vmm/base/stream_search.h"
+#include "vmm/secret/http_head.h"
 #include "vmm/secret/masker.h"
+#include "vmm/secret/token_scan.h"
 
 /* A body on its way. As much as the window of its sender allows. */
 struct http2_pipe {
@@ -38,6 +40,9 @@ struct http2_stream {
 	bool without_body;           /* a request of a kind that hardly has one */
 	bool grpc;                   /* a call */
 	struct http2_pipe up, down;
+	struct http_request token; /* one for tokens: .token.kind */
+	struct http2_pipe held;    /* its body, until it is complete */
+	struct token_scan *tokens; /* those of the answer, allocated; NULL: there are none */
 	struct http2_rest rest;
 	struct stream_search search; /* for placeholders where none belongs */
 };
@@ -58,6 +63,11 @@ size_t http2_pipe_empty(struct http2_pipe *pipe);
  * that holds nothing before and after. 0 or -ENOMEM. */
 int http2_stream_mask(struct http2_stream *stream, struct masker *masker, const void *bytes,
 		      size_t length);
+
+/* The same with at most TOKEN_SCAN_BYTES, less the tokens in them. 0, -ENOMEM, or -EPROTO with the
+ * reason in .tokens. */
+int http2_stream_replace(struct http2_stream *stream, struct masker *masker, const void *bytes,
+			 size_t length);
 
 /* What a masker held leaves as well (masker_flush). 0 or -ENOMEM. */
 int http2_stream_flush(struct http2_stream *stream, struct masker *masker);

@@ -132,7 +132,7 @@ ssize_t http_body_take(struct http_body *body, const char *bytes, size_t length,
 int http_contents_check(struct stream_search *search, const struct secret_set *secrets,
 			const void *bytes, size_t length, char reason[HTTP_REASON_BYTES])
 {
-	struct stream_text texts[LIMIT_SECRETS];
+	struct stream_text texts[LIMIT_SECRET_ALL];
 	int found;
 
 	secret_list_placeholders(secrets, texts);

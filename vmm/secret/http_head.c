@@ -9,6 +9,7 @@
 #include "vmm/secret/base64.h"
 #include "vmm/secret/http_query.h"
 #include "vmm/secret/span.h"
+#include "vmm/secret/token_request.h"
 
 struct reader {
 	const struct http_target *target;
@@ -148,7 +149,7 @@ static int put_secrets(const struct reader *reader, struct span value)
 		if (!secret_is_for(secret, target->host, target->port))
 			return refuse_placeholder(reader, found, "and goes to another host");
 		memcpy(at, secret->value, secret->length);
-		reader->request->uses[found]++;
+		reader->request->uses[secret_owner(target->secrets, (unsigned int)found)]++;
 		count++;
 	}
 	return count;
@@ -373,6 +374,7 @@ int http_head_rewrite(char head[LIMIT_SECRET_HEAD_BYTES], size_t *length,
 			return error;
 		count++;
 	}
+	request->token = token_request_read(head, *length, target);
 	return check_all(&reader, old);
 }
 

@@ -18,6 +18,14 @@ struct http_target {
 	const struct secret_set *secrets; /* all; those of the host are put in */
 };
 
+enum http_token_kind { HTTP_TOKEN_NONE, HTTP_TOKEN_FORM, HTTP_TOKEN_JSON };
+
+/* A request for tokens: vmm/secret/token_request.h. */
+struct http_token_request {
+	enum http_token_kind kind; /* of its body; NONE: it is none */
+	const char *path;          /* of the endpoint */
+};
+
 struct http_request {
 	bool chunked;
 	uint64_t body_length; /* unless it is chunked */
@@ -25,6 +33,7 @@ struct http_request {
 	bool head;            /* of HEAD, whose answer has no body */
 	bool overlooked;      /* it has a body where hardly one belongs: some servers take that for
 				 the next request */
+	struct http_token_request token;
 	unsigned int uses[LIMIT_SECRETS];
 };
 

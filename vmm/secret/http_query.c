@@ -84,7 +84,7 @@ static int put(struct rewrite *rewrite, unsigned int index, const char *place, s
 		error = error ? error : replace(rewrite, at, length, value, made);
 		if (error)
 			break;
-		rewrite->request->uses[index]++;
+		rewrite->request->uses[secret_owner(rewrite->target->secrets, index)]++;
 		done = (size_t)(at - rewrite->query.at) + made;
 	}
 	explicit_bzero(value, sizeof(value));

@@ -178,7 +178,7 @@ static void raise_limit_of_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int run(struct options *options, const struct secret_set *secrets)
+static int run(struct options *options, struct secret_set *secrets)
 {
 	struct authority *authority = NULL;
 	struct broker *broker = NULL;

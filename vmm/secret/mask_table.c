@@ -14,7 +14,10 @@
 
 /* As it is; base64 at each of three places, with either alphabet; two of URLs, three of JSON, two
  * of HTML; hexadecimal digits, small and large. */
-#define FORMS 16U
+#define ENCODERS 16U
+
+/* These, and the placeholder, which stays. */
+#define FORMS (ENCODERS + 1U)
 
 struct form {
 	unsigned int secret;
@@ -25,7 +28,7 @@ struct form {
 
 struct mask_table {
 	unsigned int count;
-	struct form forms[FORMS * LIMIT_SECRETS];
+	struct form forms[FORMS * LIMIT_SECRET_ALL];
 	/* Which two bytes some form begins with, and which first one: most places are none. */
 	uint8_t pairs[65536 / 8];
 	bool firsts[256];
@@ -156,7 +159,7 @@ ENCODE_BASE64(0, 1)
 ENCODE_BASE64(1, 1)
 ENCODE_BASE64(2, 1)
 
-static encode_form *const encoders[FORMS] = {
+static encode_form *const encoders[ENCODERS] = {
 	encode_plain,         encode_base64_0_0,   encode_base64_1_0,   encode_base64_2_0,
 	encode_base64_0_1,    encode_base64_1_1,   encode_base64_2_1,   encode_percent,
 	encode_percent_small, encode_json,         encode_json_slashes, encode_json_html,
@@ -176,31 +179,53 @@ static bool is_known(const struct mask_table *table, unsigned int secret, const 
 	return false;
 }
 
+static int add_text(struct mask_table *table, unsigned int owner, const char *text,
+		    const char *instead, size_t length)
+{
+	struct form *form = &table->forms[table->count];
+
+	if (is_known(table, owner, text, length))
+		return 0;
+	*form = (struct form){owner, length, malloc(length), malloc(length)};
+	if (!form->text || !form->instead) {
+		free(form->text);
+		free(form->instead);
+		return -ENOMEM;
+	}
+	memcpy(form->text, text, length);
+	memcpy(form->instead, instead, length);
+	table->count++;
+	table->firsts[(uint8_t)text[0]] = true;
+	table->pairs[(uint8_t)text[0] << 5 | (uint8_t)text[1] >> 3] |=
+		(uint8_t)(1 << ((uint8_t)text[1] & 7));
+	return 0;
+}
+
 static int add_form(struct mask_table *table, const struct secret_set *set, unsigned int index,
 		    encode_form *encode)
 {
 	const struct secret *secret = &set->secrets[index];
-	struct form *form = &table->forms[table->count];
 	char text[MASK_FORM_BYTES], instead[MASK_FORM_BYTES];
 	size_t length = encode(secret->value, secret->value, secret->length, text);
-	int error = 0;
+	int error;
 
 	encode(secret->placeholder, secret->value, secret->length, instead);
-	if (!is_known(table, index, text, length)) {
-		*form = (struct form){index, length, malloc(length), malloc(length)};
-		table->count++;
-		if (form->text && form->instead) {
-			memcpy(form->text, text, length);
-			memcpy(form->instead, instead, length);
-			table->firsts[(uint8_t)text[0]] = true;
-			table->pairs[(uint8_t)text[0] << 5 | (uint8_t)text[1] >> 3] |=
-				(uint8_t)(1 << ((uint8_t)text[1] & 7));
-		} else {
-			error = -ENOMEM;
-		}
-	}
+	error = add_text(table, secret_owner(set, index), text, instead, length);
 	explicit_bzero(text, sizeof(text));
 	return error;
+}
+
+int mask_table_add(struct mask_table *table, const struct secret_set *set, unsigned int index)
+{
+	const struct secret *secret = &set->secrets[index];
+	int error = 0;
+
+	for (size_t i = 0; !error && i < ENCODERS; i++)
+		error = add_form(table, set, index, encoders[i]);
+	/* It begins as the secret does, or as others: it is not taken for one that is cut short. */
+	return error ? error
+		     : add_text(table, secret_owner(set, index), secret->placeholder,
+				secret->placeholder, secret->length);
 }
 
 int mask_table_create(struct mask_table **table, const struct secret_set *set)
@@ -208,10 +233,8 @@ int mask_table_create(struct mask_table **table, const struct secret_set *set)
 	struct mask_table *made = calloc(1, sizeof(*made));
 	int error = made ? 0 : -ENOMEM;
 
-	for (unsigned int i = 0; !error && i < set->count; i++) {
-		for (size_t j = 0; !error && j < FORMS; j++)
-			error = add_form(made, set, i, encoders[j]);
-	}
+	for (unsigned int i = 0; !error && i < set->count; i++)
+		error = mask_table_add(made, set, i);
 	if (error)
 		mask_table_destroy(made);
 	else

@@ -15,7 +15,7 @@ struct mask_table;
 
 /* A form of a secret that begins somewhere. */
 struct mask_match {
-	unsigned int secret; /* its index */
+	unsigned int secret; /* its index: secret_owner */
 	size_t length;       /* of what is there of it; 0: nothing */
 	bool whole;          /* all of it is there */
 	bool open;           /* all bytes are the start of one that is longer */
@@ -25,6 +25,9 @@ struct mask_match {
 
 /* 0 or -ENOMEM. */
 int mask_table_create(struct mask_table **table, const struct secret_set *set);
+
+/* One more of @set, which was not there before. 0 or -ENOMEM: then it is not all there. */
+int mask_table_add(struct mask_table *table, const struct secret_set *set, unsigned int index);
 
 /* Wipes and frees it. */
 void mask_table_destroy(struct mask_table *table);

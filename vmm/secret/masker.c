@@ -44,7 +44,10 @@ static size_t replace_all(struct masker *masker)
 		}
 		if (!match.whole)
 			match.length = length_alone(masker, at, match.length);
-		masker->masked[match.secret] += !is_counted(masker, at);
+		/* What all such secrets begin with is the same in the placeholder. */
+		masker->masked[match.secret] +=
+			!is_counted(masker, at) &&
+			memcmp(masker->bytes + at, match.instead, match.length) != 0;
 		memcpy(masker->bytes + at, match.instead, match.length);
 		at += match.length;
 	}
@@ -86,7 +89,9 @@ size_t masker_flush(struct masker *masker, char *out)
 		return 0;
 	/* All that is held is the start of one. */
 	match = match_at(masker, 0);
-	masker->masked[match.secret] += match.telling && !is_counted(masker, 0);
+	masker->masked[match.secret] +=
+		match.telling && !is_counted(masker, 0) &&
+		memcmp(masker->bytes, match.instead, masker->length) != 0;
 	memcpy(out, (match.telling ? match.instead : masker->bytes) + masker->passed, length);
 	masker->passed = masker->length;
 	return length;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "vmm/base/bytes.h"
+#include "vmm/secret/token_request.h"
 
 bool request_is_full(const struct request_stream *request)
 {
@@ -31,6 +32,25 @@ static void leave(struct request_stream *request, char *bytes, size_t length)
 	request->length -= length;
 	memmove(request->bytes, request->bytes + length, request->length);
 	explicit_bzero(request->bytes + request->length, length);
+}
+
+static void note_uses(struct request_stream *request, const struct http_request *read)
+{
+	for (unsigned int i = 0; i < LIMIT_SECRETS; i++)
+		request->uses[i] += read->uses[i];
+}
+
+static enum request_state state_behind_head(const struct request_stream *request,
+					    const struct http_request *read)
+{
+	if (read->upgrade)
+		return REQUEST_WAITS;
+	if (request->body.state == HTTP_BODY_DONE)
+		return REQUEST_HEAD;
+	if (read->token.kind != HTTP_TOKEN_NONE && request->body.state == HTTP_BODY_LENGTH &&
+	    read->body_length <= LIMIT_SECRET_TOKEN_REQUEST_BYTES)
+		return REQUEST_TOKEN;
+	return REQUEST_BODY;
 }
 
 static void note_method(struct request_stream *request, bool head)
@@ -69,14 +89,12 @@ static ssize_t take_head(struct request_stream *request, char *bytes)
 	/* Only of the first is it clear which answer is its. */
 	if (read.upgrade && request->begun)
 		return refuse(request, "has an Upgrade and is not the first of its connection");
-	for (unsigned int i = 0; i < LIMIT_SECRETS; i++)
-		request->uses[i] += read.uses[i];
+	note_uses(request, &read);
 	http_body_begin(&request->body, &read);
 	note_method(request, read.head);
 	request->last = read.overlooked;
-	request->state = read.upgrade                            ? REQUEST_WAITS
-			 : request->body.state == HTTP_BODY_DONE ? REQUEST_HEAD
-								 : REQUEST_BODY;
+	request->state = state_behind_head(request, &read);
+	request->token = read;
 	return (ssize_t)made;
 }
 
@@ -88,6 +106,22 @@ static ssize_t take_contents(struct request_stream *request, char *bytes, size_t
 		return -1;
 	leave(request, bytes, length);
 	return (ssize_t)length;
+}
+
+/* All of the body, once it is there. */
+static ssize_t take_token(struct request_stream *request, char *bytes)
+{
+	const size_t length = (size_t)request->body.left;
+
+	if (request->length < length)
+		return 0;
+	memset(request->token.uses, 0, sizeof(request->token.uses));
+	if (token_request_rewrite(request->bytes, length, &request->target, &request->token,
+				  request->reason) < 0)
+		return -1;
+	note_uses(request, &request->token);
+	request->state = REQUEST_HEAD;
+	return take_contents(request, bytes, length);
 }
 
 ssize_t request_take(struct request_stream *request, char *bytes, size_t size)
@@ -108,6 +142,8 @@ ssize_t request_take(struct request_stream *request, char *bytes, size_t size)
 		if (request->body.state == HTTP_BODY_DONE)
 			request->state = REQUEST_HEAD;
 		return take_contents(request, bytes, (size_t)taken);
+	case REQUEST_TOKEN:
+		return take_token(request, bytes);
 	case REQUEST_OPAQUE:
 		return take_contents(request, bytes, length);
 	case REQUEST_WAITS:

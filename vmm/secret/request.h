@@ -15,6 +15,7 @@
 enum request_state {
 	REQUEST_HEAD,
 	REQUEST_BODY,
+	REQUEST_TOKEN,  /* a body that is waited for, for a secret may be put into it */
 	REQUEST_WAITS,  /* for what the server says to an Upgrade */
 	REQUEST_OPAQUE, /* it is HTTP no more: a WebSocket */
 };
@@ -32,6 +33,7 @@ struct request_stream {
 	uint64_t uses[LIMIT_SECRETS];
 	bool last; /* there may be no further one */
 	struct http_body body;
+	struct http_request token;      /* of REQUEST_TOKEN */
 	struct stream_search search;    /* for placeholders where none belongs */
 	char reason[HTTP_REASON_BYTES]; /* once it is refused, as what follows "its request " */
 	size_t length;

@@ -17,6 +17,13 @@ static int refuse(struct response_stream *response, const char *reason)
 	return -1;
 }
 
+static int end_tokens(struct response_stream *response)
+{
+	if (!response->tokens || token_scan_end(response->tokens) == 0)
+		return 0;
+	return refuse(response, response->tokens->reason);
+}
+
 static int read_length(struct response_stream *response, struct span value)
 {
 	uint64_t number = 0;
@@ -65,6 +72,8 @@ static int end_field(struct response_stream *response)
 		return 0;
 	name = span_trim((struct span){line.at, (size_t)(colon - line.at)});
 	value = span_trim((struct span){colon + 1, line.length - (size_t)(colon - line.at) - 1});
+	if (response->tokens && span_is(name, "Content-Encoding") && !span_is(value, "identity"))
+		return refuse(response, "is packed, and there may be a token in it");
 	response->framing = span_is(name, "Content-Length") || span_is(name, "Transfer-Encoding");
 	if (!response->framing)
 		return 0;
@@ -100,6 +109,9 @@ static int end_head(struct response_stream *response)
 	const int status = response->status;
 	bool to_head;
 
+	/* What comes now is no part of the head. */
+	if (end_tokens(response) < 0)
+		return -1;
 	response->state = RESPONSE_STATUS;
 	if (status == 101) {
 		if (!request_upgraded(response->request))
@@ -110,6 +122,8 @@ static int end_head(struct response_stream *response)
 	if (status < 200)
 		return 0; /* others come before the final one: RFC 9110, 15.2 */
 	to_head = request_answered(response->request);
+	if (response->tokens && status == 206)
+		return refuse(response, "is a part of one that may have a token in it");
 	if (to_head || status == 204 || status == 304)
 		return 0;
 	if (response->chunked)
@@ -221,6 +235,8 @@ static ssize_t take_chunk_line(struct response_stream *response, const char *byt
 	*taken = (size_t)count;
 	if (response->state != RESPONSE_TRAILER)
 		return 0;
+	if (end_tokens(response) < 0)
+		return -1;
 	made = make_chunk(out, masker_flush(&response->masker, out));
 	response->masker.length = response->masker.passed = 0;
 	memcpy(out + made, last_chunk, sizeof(last_chunk));
@@ -239,14 +255,50 @@ static size_t count_contents(struct response_stream *response, size_t length)
 	return count;
 }
 
+/* Contents less the tokens in them. Returns the length of what may leave, or -1. */
+static ssize_t replace_tokens(struct response_stream *response, const char *bytes, size_t length,
+			      char *out)
+{
+	const ssize_t made = token_scan_put(response->tokens, bytes, length, out);
+
+	if (made < 0)
+		return refuse(response, response->tokens->reason);
+	/* Where it ends by its length. */
+	return response->state == RESPONSE_STATUS && end_tokens(response) < 0 ? -1 : made;
+}
+
+/* What may leave goes through the masker into @out. */
+static ssize_t pass(struct response_stream *response, enum response_state state, const char *bytes,
+		    size_t length, char *out)
+{
+	char clean[TOKEN_SCAN_ROOM];
+	ssize_t made;
+
+	if (!response->tokens)
+		return (ssize_t)masker_put(&response->masker, bytes, length, out);
+	if (state != RESPONSE_LENGTH && state != RESPONSE_CHUNK && state != RESPONSE_OPAQUE) {
+		if (token_scan_look(response->tokens, bytes, length) < 0)
+			return refuse(response, response->tokens->reason);
+		return (ssize_t)masker_put(&response->masker, bytes, length, out);
+	}
+	made = replace_tokens(response, bytes, length, clean);
+	if (made < 0)
+		return -1;
+	length = masker_put(&response->masker, clean, (size_t)made, out);
+	explicit_bzero(clean, (size_t)made);
+	return (ssize_t)length;
+}
+
 ssize_t response_take(struct response_stream *response, const char *bytes, size_t length,
 		      size_t *taken, char *out)
 {
 	const enum response_state state = response->state;
-	ssize_t count = (ssize_t)length;
-	size_t made;
+	ssize_t count, made;
 
 	*taken = 0;
+	if (response->tokens)
+		length = (size_t)bytes_minimum(length, TOKEN_SCAN_BYTES);
+	count = (ssize_t)length;
 	if (state == RESPONSE_CHUNK_SIZE || state == RESPONSE_CHUNK_END)
 		return take_chunk_line(response, bytes, length, taken, out);
 	if (state == RESPONSE_LENGTH || state == RESPONSE_CHUNK)
@@ -256,8 +308,10 @@ ssize_t response_take(struct response_stream *response, const char *bytes, size_
 	if (count < 0)
 		return -1;
 	*taken = (size_t)count;
-	made = masker_put(&response->masker, bytes, (size_t)count, out);
-	return (ssize_t)(is_chunked(state) ? make_chunk(out, made) : made);
+	made = pass(response, state, bytes, (size_t)count, out);
+	if (made < 0)
+		return -1;
+	return is_chunked(state) ? (ssize_t)make_chunk(out, (size_t)made) : made;
 }
 
 size_t response_flush(struct response_stream *response, char *out)

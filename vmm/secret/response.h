@@ -9,6 +9,7 @@
 
 #include "vmm/secret/masker.h"
 #include "vmm/secret/request.h"
+#include "vmm/secret/token_scan.h"
 
 enum response_state {
 	RESPONSE_STATUS, /* the first line of a head */
@@ -24,9 +25,10 @@ enum response_state {
 #define RESPONSE_LINE_BYTES 1024 /* of each line so much is looked at */
 #define RESPONSE_ROOM       (sizeof(((struct masker *)0)->bytes) + 64)
 
-/* Zero before use, but for .request and .masker.table. */
+/* Zero before use, but for .request, .tokens and .masker.table. */
 struct response_stream {
 	struct request_stream *request; /* what is answered; it is told */
+	struct token_scan *tokens;      /* NULL: the server gives out none */
 	struct masker masker;
 	enum response_state state;
 	int status;

@@ -58,6 +58,22 @@ bool secret_is_for(const struct secret *secret, const char *host, uint16_t port)
 	return false;
 }
 
+unsigned int secret_owner(const struct secret_set *set, unsigned int index)
+{
+	return set->secrets[index].counted_as ? set->secrets[index].counted_as - 1 : index;
+}
+
+/* The header of a JSON Web Token in its compact form (RFC 7515, 7.1), which says how it is signed:
+ * two points part it, and it is an object of JSON. */
+static size_t token_header(const char *value)
+{
+	const char *point = strchr(value, '.'), *next = point ? strchr(point + 1, '.') : NULL;
+
+	if (strncmp(value, "eyJ", 3) != 0 || !next || strchr(next + 1, '.'))
+		return 0;
+	return (size_t)(point - value) + 1;
+}
+
 static size_t known_beginning(const char *value)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(known_beginnings); i++) {
@@ -66,7 +82,7 @@ static size_t known_beginning(const char *value)
 		if (strncmp(value, known_beginnings[i], length) == 0)
 			return length;
 	}
-	return 0;
+	return token_header(value);
 }
 
 /* One of @letters, each as likely as the others. 0 or -errno. */
@@ -120,7 +136,8 @@ int secret_make_placeholder(struct secret *secret)
 	return error;
 }
 
-void secret_list_placeholders(const struct secret_set *set, struct stream_text texts[LIMIT_SECRETS])
+void secret_list_placeholders(const struct secret_set *set,
+			      struct stream_text texts[LIMIT_SECRET_ALL])
 {
 	for (unsigned int i = 0; i < set->count; i++)
 		texts[i] =
@@ -158,7 +175,9 @@ static bool is_sound(const struct secret *secret)
 	       strnlen(secret->value, sizeof(secret->value)) == secret->length &&
 	       strnlen(secret->placeholder, sizeof(secret->placeholder)) == secret->length &&
 	       !secret_objection(secret->value, secret->length) &&
-	       secret->host_count <= LIMIT_SECRET_HOSTS;
+	       memchr(secret->endpoint_path, '\0', sizeof(secret->endpoint_path)) &&
+	       secret->host_count <= LIMIT_SECRET_HOSTS &&
+	       secret->endpoint_host < LIMIT_SECRET_HOSTS && !secret->counted_as;
 }
 
 int secret_set_read(struct secret_set *set, int fd)

@@ -59,6 +59,8 @@ enum relay_event_type {
 	RELAY_EVENT_SIGNED, /* of mvagent-sign: text, a sentence */
 	RELAY_EVENT_UNTOLD, /* so many had no room to be told. sent: denials and failures; received:
 			       connections that are over */
+	RELAY_EVENT_TOKEN,  /* of mvagent-secret: text, a secret's name; so many tokens (received)
+			       that  its server gave out were replaced */
 };
 
 #define RELAY_EVENT_TEXT_BYTES 1024
