@@ -89,9 +89,8 @@ size_t masker_flush(struct masker *masker, char *out)
 		return 0;
 	/* All that is held is the start of one. */
 	match = match_at(masker, 0);
-	masker->masked[match.secret] +=
-		match.telling && !is_counted(masker, 0) &&
-		memcmp(masker->bytes, match.instead, masker->length) != 0;
+	masker->masked[match.secret] += match.telling && !is_counted(masker, 0) &&
+					memcmp(masker->bytes, match.instead, masker->length) != 0;
 	memcpy(out, (match.telling ? match.instead : masker->bytes) + masker->passed, length);
 	masker->passed = masker->length;
 	return length;
