@@ -8,13 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tests/fuzz/secret_fixture.h"
 #include "vmm/base/bytes.h"
 #include "vmm/secret/http2.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define VALUE "S3CRET-S3CRET"
-#define PLACE "PLACE-HOLDER1"
 
 #define FRAME_HEAD_BYTES 9U /* RFC 9113, 4.1 */
 
@@ -28,31 +26,6 @@ struct scene {
 	uint8_t *to_guest;
 	size_t to_guest_length;
 };
-
-static const struct secret_set *the_set(void)
-{
-	static struct secret_set set;
-
-	if (!set.count) {
-		set.count = 1;
-		set.secrets[0].length = strlen(VALUE);
-		memcpy(set.secrets[0].value, VALUE, sizeof(VALUE));
-		memcpy(set.secrets[0].placeholder, PLACE, sizeof(PLACE));
-		memcpy(set.secrets[0].hosts[0].name, "a.test", 7);
-		set.secrets[0].hosts[0].port = 443;
-		set.secrets[0].host_count = 1;
-	}
-	return &set;
-}
-
-static const struct mask_table *the_table(void)
-{
-	static struct mask_table *table;
-
-	if (!table && mask_table_create(&table, the_set()) < 0)
-		abort();
-	return table;
-}
 
 static bool has(const void *bytes, size_t length, const char *text)
 {

@@ -7,29 +7,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tests/fuzz/secret_fixture.h"
 #include "vmm/base/bytes.h"
 #include "vmm/secret/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define VALUE "S3CRET-S3CRET"
-#define PLACE "PLACE-HOLDER1"
-
-static const struct secret_set *the_set(void)
-{
-	static struct secret_set set;
-
-	if (!set.count) {
-		set.count = 1;
-		set.secrets[0].length = strlen(VALUE);
-		memcpy(set.secrets[0].value, VALUE, sizeof(VALUE));
-		memcpy(set.secrets[0].placeholder, PLACE, sizeof(PLACE));
-		memcpy(set.secrets[0].hosts[0].name, "a.test", 7);
-		set.secrets[0].hosts[0].port = 443;
-		set.secrets[0].host_count = 1;
-	}
-	return &set;
-}
 
 /* What leaves, in pieces of @piece bytes. Whether it was refused. */
 static bool pass(const uint8_t *data, size_t size, size_t piece, char *out, size_t room,
