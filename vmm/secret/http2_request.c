@@ -105,10 +105,11 @@ static void finish_token(struct http2_stream *stream)
 {
 	struct http2 *http2 = stream->http2;
 	struct http2_pipe *held = &stream->held;
-	char *body = held->bytes + held->at, reason[HTTP_REASON_BYTES];
+	char *body, reason[HTTP_REASON_BYTES];
 
 	if (stream->deaf || !held->length)
 		return;
+	body = held->bytes + held->at;
 	memset(stream->token.uses, 0, sizeof(stream->token.uses));
 	if (token_request_rewrite(body, held->length, &http2->plan.target, &stream->token, reason) <
 	    0) {
